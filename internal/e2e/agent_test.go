@@ -99,6 +99,7 @@ func serveHeldCRM(t *testing.T, tool string, killAt int) (records *crm.Server, s
 // it waits until an operator has reported the effect of the call under way, then continues,
 // and no ticket is closed twice.
 func TestAgentPlan(t *testing.T) {
+	t.Parallel()
 	for name, killAt := range map[string]int{"undisturbed": 0, "killed": 4} {
 		t.Run(name, func(t *testing.T) {
 			records, skills, reached := serveHeldCRM(t, "close_ticket", killAt)

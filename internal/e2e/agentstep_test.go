@@ -38,6 +38,7 @@ limits: {time_limit_sec: 120}
 // step's result and the answer. Killed in the middle of calls that nobody can undo the step
 // goes on from its record, although the agents were replaced meanwhile.
 func TestAgentStep(t *testing.T) {
+	t.Parallel()
 	for name, killAt := range map[string]int{"undisturbed": 0, "killed": 4} {
 		t.Run(name, func(t *testing.T) {
 			records, skills, reached := serveHeldCRM(t, "close_ticket", killAt)

@@ -113,6 +113,7 @@ const openInBerlin = "List the outlets that are open in Berlin"
 // automatically, the step's new task gets the result of the held intent, and the user has the
 // answer. The skill was called once.
 func TestApprovedTurn(t *testing.T) {
+	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	ben, cleo, dora := s.holds("outlet_list")
@@ -183,6 +184,7 @@ func TestApprovedTurn(t *testing.T) {
 
 // TestRejectedTurn: the step continues without it, and its model gets the reason.
 func TestRejectedTurn(t *testing.T) {
+	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	ben, _, _ := s.holds("outlet_list")
@@ -208,6 +210,7 @@ func TestRejectedTurn(t *testing.T) {
 // TestKillWhileHeld: the machine dies while people think; after it they approve,
 // and the turn ends as if nothing had been.
 func TestKillWhileHeld(t *testing.T) {
+	t.Parallel()
 	d := serveDepot(t, nil)
 	m := porter("parcel_send")
 	x := boot(t, m, d.skills)
@@ -236,6 +239,7 @@ func TestKillWhileHeld(t *testing.T) {
 // TestApprovedAsItWas: a model that words its call otherwise each time does not need another
 // approval: the task gets the approved intent.
 func TestApprovedAsItWas(t *testing.T) {
+	t.Parallel()
 	d, m := serveDepot(t, nil), porter("parcel_send")
 	var asked atomic.Int64
 	decide := m.act

@@ -171,6 +171,7 @@ func (g *gathering) come(n int) {
 // record has the times; a slow one delays no other. The answer has all their answers, and the plan
 // counts all their usage.
 func TestAskSideBySide(t *testing.T) {
+	t.Parallel()
 	names := []string{"tickets", "orders", "billing"}
 	_, skills := serveCRM(t)
 	for n := 1; n <= 3; n++ {
@@ -218,6 +219,7 @@ func TestAskSideBySide(t *testing.T) {
 
 // TestAskTooMany: of three asks two are signed; the record reports the third.
 func TestAskTooMany(t *testing.T) {
+	t.Parallel()
 	_, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("tickets", "orders", "billing")}}
 	for name := range others {
@@ -236,6 +238,7 @@ func TestAskTooMany(t *testing.T) {
 // TestAskSomeFail: one agent hangs, one breaks, one answers. The answer describes that in words,
 // without a code or a trace.
 func TestAskSomeFail(t *testing.T) {
+	t.Parallel()
 	_, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
 		"desk":    desk("tickets", "orders", "billing"),
@@ -271,6 +274,7 @@ func noting(req model.Request) *model.Response {
 
 // TestChildAgentsBothNote: equal calls of two asked agents that cannot be undone are two calls.
 func TestChildAgentsBothNote(t *testing.T) {
+	t.Parallel()
 	records, skills := serveCRM(t)
 	both := func(_ context.Context, req model.Request) *model.Response { return noting(req) }
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("tickets", "orders"), "tickets": both, "orders": both}}
@@ -347,6 +351,7 @@ func TestKillBetweenAsks(t *testing.T) {
 // TestAskWithPriorContext: an agent asked in the next turn gets the results of this one, except
 // from its own work.
 func TestAskWithPriorContext(t *testing.T) {
+	t.Parallel()
 	_, skills := serveCRM(t)
 	var next []string
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
@@ -377,6 +382,7 @@ func TestAskWithPriorContext(t *testing.T) {
 // TestAskIsShown: an asked agent's text is streamed, with its name and apart from the answer: as an
 // event of its own, and on OpenAI's routes beside the chunks.
 func TestAskIsShown(t *testing.T) {
+	t.Parallel()
 	_, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
 		"desk":   func(ctx context.Context, req model.Request) *model.Response { return desk("orders")(ctx, req) },
@@ -427,6 +433,7 @@ func TestAskIsShown(t *testing.T) {
 // the completed work. After approval that agent is asked again under the same call and continues;
 // the others are not asked again, and the call is made once.
 func TestChildCallWaits(t *testing.T) {
+	t.Parallel()
 	records, skills := serveCRM(t)
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{
 		"desk": func(ctx context.Context, req model.Request) *model.Response {

@@ -25,6 +25,7 @@ func requiring(n int) string {
 // declares an output, by which each of 14,000 items lacks 15,000 members or more. Writ
 // refuses the data, goes on, and comes up again.
 func TestSchemaBombs(t *testing.T) {
+	t.Parallel()
 	shape := `{"$defs":{"r":{` + requiring(620) + `}},"items":{"allOf":[` + strings.TrimSuffix(strings.Repeat(`{"$ref":"#/$defs/r"},`, 25), ",") + `]}}`
 	items := json.RawMessage(`[` + strings.TrimSuffix(strings.Repeat("{},", 14_000), ",") + `]`)
 	for name, tt := range map[string]struct{ shape, output string }{

@@ -46,6 +46,7 @@ func serveSick(t *testing.T, to string) (url string, sick *atomic.Bool, calls *a
 // after a SIGKILL. The task is told that in words; so is the operator at the start, and the metrics
 // show it.
 func TestKillWhileOpen(t *testing.T) {
+	t.Parallel()
 	d := serveDepot(t, nil)
 	at := strings.LastIndexByte(d.skills, ' ') + 1
 	front, sick, calls := serveSick(t, strings.TrimSuffix(d.skills[at:], "/mcp"))
@@ -127,6 +128,7 @@ func TestKillWhileOpen(t *testing.T) {
 // TestBreakerAfterThirtySeconds: by default a server that has failed five times is not called for
 // thirty seconds, and then it is. Once three calls have gone well it is called as ever.
 func TestBreakerAfterThirtySeconds(t *testing.T) {
+	t.Parallel()
 	url, sick, calls := serveSick(t, strings.TrimSuffix(serveStock(t).url, "/mcp"))
 	told := ""
 	m := &mind{

@@ -15,6 +15,7 @@ import (
 // TestCancel stops a plan in the middle of a skill call: nobody but its user can, followers are
 // notified, and its task can do nothing more.
 func TestCancel(t *testing.T) {
+	t.Parallel()
 	reached, release := make(chan struct{}), make(chan struct{})
 	slow := serveSkills(t, skill{name: "stock_list", about: "The stock of the warehouse.", do: func(json.RawMessage) (any, error) {
 		close(reached)

@@ -34,6 +34,7 @@ func steady(value any) any {
 // object, and reports its findings. `go test ./internal/e2e -run TestCapturedRun -update` writes
 // the file anew.
 func TestCapturedRun(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"clerk":   "name: clerk\ndescription: Answers customers.\ntools: [{name: search}]\nsub_agents: [analyst]\n",

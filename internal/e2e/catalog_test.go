@@ -105,6 +105,7 @@ func (s *system) typed(who person, in []byte, args ...string) ([]byte, int) {
 // TestCatalogTypes: each type that people use is accepted by every entrance, and refused
 // there with its code.
 func TestCatalogTypes(t *testing.T) {
+	t.Parallel()
 	l := serveLab(t, nil)
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"workflows/quick.yaml": quick, "workflows/ask.yaml": ask})})
 	ben, _, _ := s.holds("lab.notify")

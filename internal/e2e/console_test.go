@@ -108,6 +108,7 @@ var consolePages = []string{"/console/now", "/console/plans", "/console/approval
 // TestConsoleApproval: an intent waits, ben sees in the console what exactly will happen and
 // approves it there; it is carried out, and a second one is compared with it.
 func TestConsoleApproval(t *testing.T) {
+	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	ben, _, dora := s.holds("outlet_list")
@@ -161,6 +162,7 @@ func TestConsoleApproval(t *testing.T) {
 
 // TestConsoleSession: the cookie is valid for the console alone, and ends with its key.
 func TestConsoleSession(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{})
 	ben := s.addPerson("default", "ben", "user", "auditor")
 	b := s.at(ben)
@@ -213,6 +215,7 @@ func TestConsoleSession(t *testing.T) {
 // TestConsoleSkill: who has admin:skills approves a changed manifest in the console, that version
 // and no other, in the own tenant; a gateway does so for nobody of system.
 func TestConsoleSkill(t *testing.T) {
+	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	boss, ben, local := s.addPerson("default", "boss", "user", "admin"), s.addPerson("default", "ben", "user"), s.addPerson("system", "local", "admin")

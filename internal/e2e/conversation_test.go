@@ -93,6 +93,7 @@ func talkUnder(t *testing.T, limits node.Limits, answer func(string) string) (*s
 // TestConversation: a second message reaches the model with the first turn before it. A
 // session in a turn takes no other message, and names the plan that it waits for.
 func TestConversation(t *testing.T) {
+	t.Parallel()
 	gate := newGate()
 	s, k, ana := talk(t, func(message string) string {
 		switch message {
@@ -149,6 +150,7 @@ func TestConversation(t *testing.T) {
 // TestLongConversation: thirty turns in one session. No prompt passes its budget, and the first
 // messages are no longer quoted, but named.
 func TestLongConversation(t *testing.T) {
+	t.Parallel()
 	const budget = 6000 * 4 // bytes: four a token
 	n := 0
 	s, k, ana := talk(t, func(string) string {
@@ -215,6 +217,7 @@ func (l *load) remembered(plans map[string]string) {
 // has the earlier conversation. A session that has not ended, one of somebody else and one that
 // never was are refused.
 func TestResumeSession(t *testing.T) {
+	t.Parallel()
 	const first, second = "Which outlet is first?", "And the second one?"
 	s, k, ana := talkUnder(t, node.Limits{SessionTTL: time.Millisecond}, func(string) string { return "Outlet 7." })
 	if got := s.ask(ana, first); got.Response != "Outlet 7." {

@@ -36,6 +36,7 @@ func yard() *mind {
 // is done stays; the others run again, side by side, and the plan goes on to its end. The
 // intent that may be sent twice keeps its intent_id.
 func TestKillSideBySide(t *testing.T) {
+	t.Parallel()
 	label, weigh := newGate(), newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_label": label, "parcel_weigh": weigh})
 	x := boot(t, yard(), d.skills)

@@ -79,6 +79,7 @@ var stepDone = []string{"skill.call OK", "exec_python OK", "write_memory OK", "s
 
 // TestKillWhilePlanning: the planner has loaded skills and thinks.
 func TestKillWhilePlanning(t *testing.T) {
+	t.Parallel()
 	g, m := newGate(), porter("parcel_weigh")
 	write := m.plan
 	m.plan = func(in planning) model.Call {
@@ -114,6 +115,7 @@ func TestKillWhilePlanning(t *testing.T) {
 // TestKillBetweenSteps: step 1 has been done, and the task of step 2, if there
 // is one already, has not begun to act.
 func TestKillBetweenSteps(t *testing.T) {
+	t.Parallel()
 	g, m := newGate(), porter("parcel_send")
 	decide := m.act
 	m.act = func(in working) action {
@@ -145,6 +147,7 @@ func TestKillBetweenSteps(t *testing.T) {
 // TestKillDuringPureCall: the call is committed and dispatched. Nothing came of
 // it, so it is abandoned and the step runs again in the same revision.
 func TestKillDuringPureCall(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_weigh": g})
 	x := boot(t, porter("parcel_weigh"), d.skills)
@@ -176,6 +179,7 @@ func TestKillDuringPureCall(t *testing.T) {
 // TestKillDuringIdempotentCall: the same intent is dispatched again, under the
 // same intent_id, before writ is ready; the step's new task gets its result.
 func TestKillDuringIdempotentCall(t *testing.T) {
+	t.Parallel()
 	g := newGate()
 	d := serveDepot(t, map[string]*gate{"parcel_label": g})
 	x := boot(t, porter("parcel_label"), d.skills)
@@ -200,6 +204,7 @@ func TestKillDuringIdempotentCall(t *testing.T) {
 // TestKillDuringOnceCall: its outcome is unknown, so it is never repeated. The step continues, and
 // its model is told that; here it gives up, and an equal call of the new plan is refused.
 func TestKillDuringOnceCall(t *testing.T) {
+	t.Parallel()
 	g, m := newGate(), porter("parcel_send")
 	write, decide := m.plan, m.act
 	m.plan = func(in planning) model.Call {

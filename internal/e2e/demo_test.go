@@ -16,6 +16,7 @@ import (
 // TestDemo computes the demo's answer from the feed itself: the ten strongest,
 // in feed order where they tie.
 func TestDemo(t *testing.T) {
+	t.Parallel()
 	raw, err := quakes.Feed()
 	if err != nil {
 		t.Fatal(err)

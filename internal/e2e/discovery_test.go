@@ -17,6 +17,7 @@ import (
 // executor of the catalog answers, with the subjects of its own types and no
 // other but what skills has for the console, and so does the router.
 func TestDiscovery(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{})
 	want := map[string][]string{}
 	for _, row := range catalog.Builtin().Rows() {

@@ -14,6 +14,7 @@ import (
 // TestEditedTurn: an approver edits a call; the next task submits the edited call, and writ dies
 // while that waits; another approver lets it go on, by the step's number, and it alone is sent.
 func TestEditedTurn(t *testing.T) {
+	t.Parallel()
 	d := serveDepot(t, nil)
 	x := boot(t, porter("parcel_send"), d.skills)
 	ben, cleo, _ := x.holds("parcel_send")

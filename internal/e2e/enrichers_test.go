@@ -17,6 +17,7 @@ import (
 // user sees anything; one that is of it is shown. Cached for a minute, it then serves the same
 // user's next turn without another call, and no other user's.
 func TestPayloadsAreTyped(t *testing.T) {
+	t.Parallel()
 	agents := t.TempDir()
 	const keeper = "name: keeper\ndescription: Knows the stock.\nenrichers:\n" +
 		"  - {domain_type: stock, enricher_id: e, version: 1.2.0, schema: {type: array, items: {required: [item, quantity]}}}\n"

@@ -61,6 +61,7 @@ func startOffice(t *testing.T, c *clerk) (*system, *crm.Server) {
 // TestCRM: the CRM has more than fifty tools, each with a name of its own, over HTTP and
 // over standard streams.
 func TestCRM(t *testing.T) {
+	t.Parallel()
 	names := crm.Tools()
 	if len(names) < 50 || len(slices.Compact(slices.Sorted(slices.Values(names)))) != len(names) {
 		t.Fatalf("%d tools: %q", len(names), names)
@@ -85,6 +86,7 @@ func TestCRM(t *testing.T) {
 // TestEvalCRM: the shipped cases about a CRM of more than fifty tools pass with a sensible
 // model, which a server that is as strict as OpenAI's stands for.
 func TestEvalCRM(t *testing.T) {
+	t.Parallel()
 	s, records := startOffice(t, &clerk{})
 	var out, said bytes.Buffer
 	code := cli.Main(t.Context(), []string{"registry", "eval", "../../evals/crm", "--url", s.url, "--key", s.key, "--json"},
@@ -109,6 +111,7 @@ func TestEvalCRM(t *testing.T) {
 // TestLoopFailsHalfway: after 12 of 16 tickets the CRM takes no more changes, or the
 // model is gone. The user is told about the twelve anyway.
 func TestLoopFailsHalfway(t *testing.T) {
+	t.Parallel()
 	const task = "Close all tickets older than 10 days."
 	t.Run("the tool", func(t *testing.T) {
 		s, records := startOffice(t, &clerk{})

@@ -57,6 +57,7 @@ func (m front) Respond(ctx context.Context, req model.Request, _ func(model.Even
 // each change of subject between two of them, several subjects at once, one that is down, and what
 // each of them answers, by its own threshold.
 func TestEvalDesk(t *testing.T) {
+	t.Parallel()
 	_, skills := serveCRM(t)
 	m, err := model.NewOpenAI(model.OpenAIConfig{BaseURL: serveStrict(t, front{&clerk{}}), APIKey: "sk-test", Model: "o4-front"})
 	if err != nil {

@@ -63,6 +63,7 @@ func follow(ctx context.Context, url, seedFile, tenant, reader, last string, han
 // TestEvents: another system receives a denial, a memory write and a cancel, in order and once,
 // although writ is killed in between. A reader of another tenant receives none of it.
 func TestEvents(t *testing.T) {
+	t.Parallel()
 	address := freeAddress(t)
 	m := porter("parcel_weigh")
 	decide, stands, proceed, release := m.act, make(chan struct{}, 10), make(chan struct{}), make(chan struct{})
@@ -149,6 +150,7 @@ func TestEvents(t *testing.T) {
 
 // The page has the client that is tested here.
 func TestEventsPage(t *testing.T) {
+	t.Parallel()
 	source, err := os.ReadFile("events_test.go")
 	if err != nil {
 		t.Fatal(err)

@@ -51,6 +51,7 @@ func (s *seeker) Respond(_ context.Context, req model.Request, _ func(model.Even
 // TestFindTools: an agent with more tools than a request takes is shown those that fit the message,
 // and finds and calls one that is not among them. All were loaded by two intents.
 func TestFindTools(t *testing.T) {
+	t.Parallel()
 	records := crm.New(time.Now().UTC())
 	records.Archive(150)
 	srv := httptest.NewServer(records.Handler())

@@ -60,6 +60,7 @@ var prices = []map[string]any{{"item": "bolt", "price": 1.5}, {"item": "nut", "p
 // TestSideBySide: two steps run at once, as their servers and the record show, and a
 // third one joins what they have found.
 func TestSideBySide(t *testing.T) {
+	t.Parallel()
 	a, b := make(chan struct{}), make(chan struct{})
 	server := serveSkills(t, meet("stock_list", stock, a, b), meet("price_list", prices, b, a))
 	s := start(t, setup{Skills: []string{server.url}, Model: &mind{plan: joining, act: lookUpAndJoin}})
@@ -87,6 +88,7 @@ func TestSideBySide(t *testing.T) {
 // TestOtherBranch: while one step waits for a person, the one beside it is carried out;
 // then both are joined, and neither skill was called twice.
 func TestOtherBranch(t *testing.T) {
+	t.Parallel()
 	server := serveSkills(t,
 		skill{name: "stock_list", about: "The stock of today.", do: always(stock)},
 		skill{name: "price_list", about: "The prices of today.", do: always(prices)},
@@ -117,6 +119,7 @@ func TestOtherBranch(t *testing.T) {
 // TestApprovedBesideOthers: a call of one step is approved while the step beside it is at work,
 // which cannot end before that call is made. Both finish, each once, in one turn.
 func TestApprovedBesideOthers(t *testing.T) {
+	t.Parallel()
 	listing, pricing := make(chan struct{}), make(chan struct{})
 	price := skill{name: "price_list", about: "The prices of today.", do: func(json.RawMessage) (any, error) {
 		close(pricing)
@@ -141,6 +144,7 @@ func TestApprovedBesideOthers(t *testing.T) {
 // TestFailureBesideOthers: a step fails while the one beside it is at work, whose result
 // stays; the revision replaces the failed one alone, and what waited for it.
 func TestFailureBesideOthers(t *testing.T) {
+	t.Parallel()
 	failed := make(chan struct{})
 	server := serveSkills(t,
 		skill{name: "stock_list", about: "The stock of today.", do: func(json.RawMessage) (any, error) {
@@ -190,6 +194,7 @@ func TestFailureBesideOthers(t *testing.T) {
 // TestDropped: people have rejected what one step wanted, and the step beside it has failed.
 // The revision goes another way, without the rejected step, and the plan is completed.
 func TestDropped(t *testing.T) {
+	t.Parallel()
 	server := serveSkills(t,
 		skill{name: "stock_list", about: "The stock of today.", do: always(stock)},
 		skill{name: "price_list", about: "The prices of today.", do: always(prices)},

@@ -30,6 +30,7 @@ import (
 // intent's receipt and inclusion proof fit together under its checkpoint; and
 // both are shown only to those who may see the intent.
 func TestLedgerServed(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{})
 	s.ask(s.as("ann"), "What is the largest of 3, 7 and 5?")
 	list := s.intents("")
@@ -97,6 +98,7 @@ func TestLedgerServed(t *testing.T) {
 // TestJournalLost: a node whose journal was lost does not begin anew beside the old
 // proofs; it prints the remedy.
 func TestJournalLost(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	t.Run("first", func(t *testing.T) { start(t, setup{Dir: dir}) })
 	if err := os.RemoveAll(filepath.Join(dir, "journal")); err != nil {
@@ -223,6 +225,7 @@ func leafHashes(bundle []byte) ([][]byte, error) {
 // TestLedgerOutage: while the ledger cannot be written, intents, plans and events
 // go on, and their proofs wait; when it can again, every record gets its leaf.
 func TestLedgerOutage(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{})
 	keys, origin := s.jwks(), s.node.Origin()
 	s.checkpoint(origin, keys, s.node.Records().Next())

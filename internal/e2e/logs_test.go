@@ -76,6 +76,7 @@ func shown(l catalog.LogLine) string {
 // TestFollowerOverRestart: a follower sees each line once and in order, although writ is killed
 // while a script runs whose lines it has seen, and started again.
 func TestFollowerOverRestart(t *testing.T) {
+	t.Parallel()
 	const head = "import json,sys,time\ndef say(x): print(x, file=sys.stderr, flush=True)\n"
 	const tail = "print(json.dumps(json.load(open(input_file))['parcels']))"
 	m := porter("parcel_list")
@@ -185,6 +186,7 @@ func wantCode(t *testing.T, what string, err error, want intents.Code) {
 // TestLogOfARun: who may request a log and open its address; the lines of a script and a skill
 // server are there; and the right to read ends with the grant.
 func TestLogOfARun(t *testing.T) {
+	t.Parallel()
 	now := new(atomic.Int64)
 	hold := newGate()
 	m := &mind{

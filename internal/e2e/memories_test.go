@@ -12,6 +12,7 @@ import (
 
 // TestMemoriesEnd: what a task has found is found again for seven days, and then no more.
 func TestMemoriesEnd(t *testing.T) {
+	t.Parallel()
 	m := &mind{
 		plan: func(planning) model.Call { return steps(step(1, "list the stock", "stock_list", 0, stockShape)) },
 		act:  listStock,

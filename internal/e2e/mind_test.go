@@ -421,6 +421,7 @@ var _ model.Model = (*mind)(nil)
 
 // TestMind: the model that tests play reads a request as the agents write it.
 func TestMind(t *testing.T) {
+	t.Parallel()
 	req := model.Request{Agent: agents.Executor, Messages: []model.Message{
 		{Role: model.RoleSystem, Text: "[Context]"},
 		{Role: model.RoleUser, Text: "[Step]\n{\"step\":2,\"task\":\"count\",\"skills\":[\"a\"]}\n\n[Input]\n{\"label\":\"r0\",\"result\":[1]}\n\n[Task]\ncount"},

@@ -16,6 +16,7 @@ import (
 // TestLogThatNobodyReads: writ whose log goes to a pipe that is full answers as ever, and lives
 // on when whoever should have read it is gone.
 func TestLogThatNobodyReads(t *testing.T) {
+	t.Parallel()
 	dir := filepath.Join(t.TempDir(), "data")
 	r, w, err := os.Pipe()
 	if err != nil {

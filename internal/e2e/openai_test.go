@@ -215,6 +215,7 @@ func (c *completions) model() model.Model {
 // TestRemoteModel: whole turns over the wire, with and without what goes wrong
 // on it, have the answers of the offline model.
 func TestRemoteModel(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		chaos map[int]chaos // by number of the request

@@ -10,6 +10,7 @@ import (
 // TestOwn: what the default role user may do with its own things suffices for them, and for
 // nothing of others or of the whole tenant.
 func TestOwn(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{})
 	ana := s.addPerson("default", "ana", "user")
 	soul := func(user string) map[string]any {

@@ -22,6 +22,7 @@ import (
 // menu_categories: from the planner, which finds the skill, loads it and is told to correct a plan
 // that it cannot meet, over a script whose result is not what the step asks for, to the answer.
 func TestMenu(t *testing.T) {
+	t.Parallel()
 	type item struct {
 		ID       string `json:"item_id"`
 		Category string `json:"category"`
@@ -105,6 +106,7 @@ func TestMenu(t *testing.T) {
 // TestPrincipalAtEveryHop: the user who asked is the principal of every intent of the turn, and the
 // one sent to the skill server, whatever the model writes; the caller's API key goes nowhere.
 func TestPrincipalAtEveryHop(t *testing.T) {
+	t.Parallel()
 	var told []any
 	var headers []http.Header
 	m := server.NewMCPServer("e2e", "1", server.WithToolCapabilities(false))

@@ -90,6 +90,7 @@ func (k *recaller) prompt(i int) (history int, all string) {
 // the session is dreamt of, while turns go on; and what was said first, which no prompt has
 // any more, is found by a LOOKUP that the record shows.
 func TestRecall(t *testing.T) {
+	t.Parallel()
 	const budget = 6000 * 4
 	k := &recaller{completions: completions{t: t}}
 	srv := httptest.NewServer(k)

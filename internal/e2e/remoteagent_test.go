@@ -81,6 +81,7 @@ func pageAgent(t *testing.T) (host, agents string) {
 // TestRemoteAgentOfThePage: the agent that docs/agents.md shows passes the check, and
 // resets a password in a conversation of two turns, without any model of ours.
 func TestRemoteAgentOfThePage(t *testing.T) {
+	t.Parallel()
 	host, agents := pageAgent(t)
 	env := func(name string) string { return map[string]string{"WRIT_AGENT_HOSTS": host}[name] }
 	var out, notes bytes.Buffer
@@ -119,6 +120,7 @@ func TestRemoteAgentOfThePage(t *testing.T) {
 // session goes there unasked. Once the agent has completed its workflow, the session is closed: it
 // accepts no turn, and another one continues the conversation.
 func TestRequestOfARemoteAgent(t *testing.T) {
+	t.Parallel()
 	host, agents := pageAgent(t)
 	m := newReception()
 	m.will("helpdesk", 1, false, "en")
@@ -148,6 +150,7 @@ func TestRequestOfARemoteAgent(t *testing.T) {
 // TestTurnsCarrySummaries: a remote agent reads with each earlier message what the classifier made
 // of it, and its turns are counted by its name.
 func TestTurnsCarrySummaries(t *testing.T) {
+	t.Parallel()
 	var histories [][]catalog.Turn
 	desk := server.NewMCPServer("agent", "1", server.WithToolCapabilities(false))
 	desk.AddTool(wire.NewTool("handle_message"), func(_ context.Context, r wire.CallToolRequest) (*wire.CallToolResult, error) {
@@ -215,6 +218,7 @@ func agentAt(t *testing.T, url string) (dir string) {
 // TestRemoteAgentMissing: a missing agent is unavailable, in plain words for the user; the asking
 // agent continues without it.
 func TestRemoteAgentMissing(t *testing.T) {
+	t.Parallel()
 	srv := httptest.NewServer(http.NotFoundHandler())
 	srv.Close()
 	s := start(t, setup{Model: &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"front": desk("helpdesk")}}, Agents: agentAt(t, srv.URL), Hosts: []string{strings.TrimPrefix(srv.URL, "http://")}})
@@ -254,6 +258,7 @@ func TestRemoteAgentKilled(t *testing.T) {
 // TestRemoteAgentHeld: a message that waits for people is sent once they have approved, and
 // its answer is that of the turn.
 func TestRemoteAgentHeld(t *testing.T) {
+	t.Parallel()
 	host, agents := pageAgent(t)
 	s := start(t, setup{Model: &cast{}, Agents: agents, Hosts: []string{host}})
 	ben, _, dora := s.holds("helpdesk.handle_message")

@@ -62,6 +62,7 @@ print(json.dumps({"total": sum(r["quantity"] for r in rows)}))
 // TestInsufficientReplansTheRest: the step that was done stays, with its
 // memory key; what it called is not called again.
 func TestInsufficientReplansTheRest(t *testing.T) {
+	t.Parallel()
 	m := &mind{
 		plan: func(in planning) model.Call {
 			if in.Failed == nil {
@@ -136,6 +137,7 @@ func checkHistory(t *testing.T, p catalog.PlanView, count int, want ...catalog.R
 // TestContractViolationReplans: what is too large for the task to check is
 // checked where it is written, and the record itself ends the step.
 func TestContractViolationReplans(t *testing.T) {
+	t.Parallel()
 	m := &mind{
 		plan: func(in planning) model.Call {
 			if in.Failed == nil {
@@ -183,6 +185,7 @@ func TestContractViolationReplans(t *testing.T) {
 
 // TestFailureReplans: a skill that fails, and a task whose model is gone.
 func TestFailureReplans(t *testing.T) {
+	t.Parallel()
 	gone := &model.Error{Reason: "the model cannot be reached"}
 	for _, tt := range []struct {
 		name, trigger, reason string
@@ -243,6 +246,7 @@ func TestFailureReplans(t *testing.T) {
 // TestThirdReplanIsTheLast: the fourth failure ends the plan, with what was
 // done and what failed last.
 func TestThirdReplanIsTheLast(t *testing.T) {
+	t.Parallel()
 	m := &mind{
 		plan: func(in planning) model.Call {
 			if in.Failed == nil {

@@ -25,6 +25,7 @@ edges:
 // TestReplayOfApproved: a run that waited for people, at a question and at an effect, is repeated in both modes
 // from each of its nodes: each replay completes, asks nobody, and has no effect.
 func TestReplayOfApproved(t *testing.T) {
+	t.Parallel()
 	l := serveLab(t, nil)
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: echoAgent(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/signed.yaml": signed})})
 	ben, _, _ := s.holds("lab.notify")

@@ -21,6 +21,7 @@ import (
 // turn goes on with the prompt that it began with, in the task that goes on after the approval,
 // too; the next turn of the session has the new one. A bundle shows both, and verifies.
 func TestPromptOfARunningPlan(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	write := func(word string) {
 		t.Helper()

@@ -117,6 +117,7 @@ func (s *system) request(session, input string) routed {
 // its session there without asking it, until the session's time is over; what nobody is for
 // goes to the default.
 func TestRoutingRequest(t *testing.T) {
+	t.Parallel()
 	m := newReception()
 	s, ahead := startRouting(t, m, catalog.Routing{})
 	m.will("password", 0.93, false, "en")
@@ -166,6 +167,7 @@ func TestRoutingRequest(t *testing.T) {
 // TestRoutingClarify: an ambiguous German request gets a question in German, once. The
 // answer is classified with it, and goes to the agent or else to the default.
 func TestRoutingClarify(t *testing.T) {
+	t.Parallel()
 	m := newReception()
 	s, _ := startRouting(t, m, catalog.Routing{})
 	for name, want := range map[string]struct {
@@ -201,6 +203,7 @@ func TestRoutingClarify(t *testing.T) {
 // TestRoutingSwitches: without bypass each request is classified, and without clarification
 // nobody is asked.
 func TestRoutingSwitches(t *testing.T) {
+	t.Parallel()
 	m := newReception()
 	s, _ := startRouting(t, m, catalog.Routing{TTLMinutes: 30})
 	m.will("password", 0.2, false, "en")
@@ -217,6 +220,7 @@ func TestRoutingSwitches(t *testing.T) {
 // TestRoutingOffline: the offline model routes by the words of descriptions and examples, and
 // says that it does not know where two fit as well.
 func TestRoutingOffline(t *testing.T) {
+	t.Parallel()
 	s, _ := startRouting(t, nil, catalog.Routing{})
 	for input, want := range map[string]routed{
 		"Reset my password":       {AgentID: "password", Decision: "confident"},
@@ -234,6 +238,7 @@ func TestRoutingOffline(t *testing.T) {
 // TestRoutingKilled: writ that is killed before the route is recorded has the request classified
 // anew; behind it the plan goes on with the agent, and the classifier is not asked again.
 func TestRoutingKilled(t *testing.T) {
+	t.Parallel()
 	for agent, classified := range map[string]int{"classifier": 2, "password": 1} {
 		t.Run(agent, func(t *testing.T) {
 			m := newReception()

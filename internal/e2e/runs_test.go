@@ -117,6 +117,7 @@ func waits(id string) func(catalog.PlanView) bool {
 // TestRun: a run of all its kinds of nodes takes the branch of success after one retry, and
 // that of failure when there is none left. Calls held by policy wait for people.
 func TestRun(t *testing.T) {
+	t.Parallel()
 	l := serveLab(t, nil)
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Model: echoAgent(), Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake})})
 	ben, _, _ := s.holds("lab.notify")
@@ -166,6 +167,7 @@ func TestRun(t *testing.T) {
 // TestRunKilled: writ dies while a node reads, while a node acts, and while a node waits for
 // people. After each start the run goes on: what is done stays, and each effect happens once.
 func TestRunKilled(t *testing.T) {
+	t.Parallel()
 	fetch, upload := newGate(), newGate()
 	l := serveLab(t, map[string]*gate{"fetch": fetch, "upload": upload})
 	x := boot(t, echoAgent(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))
@@ -210,6 +212,7 @@ func TestRunKilled(t *testing.T) {
 // TestRunKeepsItsGraph: a workflow is replaced while a run of it waits. The run goes on as it
 // began; the next one is of the new version.
 func TestRunKeepsItsGraph(t *testing.T) {
+	t.Parallel()
 	l := serveLab(t, nil)
 	dir := registryDir(t, map[string]string{"workflows/ask.yaml": ask})
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Skills: []string{l.skills}, Agents: dir})
@@ -246,6 +249,7 @@ func TestRunKeepsItsGraph(t *testing.T) {
 // TestRunAsksPeople: a node asks people; with their answer the run goes on, and without it
 // fails.
 func TestRunAsksPeople(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{Limits: node.Limits{Requests: -1}, Agents: registryDir(t, map[string]string{"workflows/sign.yaml": `workflow_id: sign
 version: "1"
 description: Asks people, then goes on.

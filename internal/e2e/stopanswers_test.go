@@ -18,6 +18,7 @@ import (
 // interface's own error, which names the plan and says how to ask for it again; a stream by an
 // error event at its regular end. After the restart the plans are there, and go on.
 func TestStopAnswersCalls(t *testing.T) {
+	t.Parallel()
 	release := make(chan struct{})
 	var reached sync.WaitGroup
 	free := sync.OnceFunc(func() { close(release) })

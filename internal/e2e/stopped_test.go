@@ -49,6 +49,7 @@ func (x *machine) goOn() {
 // TestRunStopped: writ stands still while a node reads and while one acts, and the servers answer
 // meanwhile. It goes on where it was: each effect happens once, and the run ends as any.
 func TestRunStopped(t *testing.T) {
+	t.Parallel()
 	fetch, upload := newGate(), newGate()
 	l := serveLab(t, map[string]*gate{"fetch": fetch, "upload": upload})
 	x := boot(t, echoAgent(), l.skills, "--agents", registryDir(t, map[string]string{"agents/teller.yaml": tellerFile, "workflows/intake.yaml": intake}))

@@ -179,6 +179,7 @@ func refuse(w http.ResponseWriter, param, why string) {
 
 // TestStrict: what OpenAI's server refuses is refused.
 func TestStrict(t *testing.T) {
+	t.Parallel()
 	const call = `{"role":"assistant","tool_calls":[{"id":"c1","type":"function","function":{"name":"f","arguments":"{}"}}]}`
 	tools := func(n int, name, description string) string {
 		one := fmt.Sprintf(`{"type":"function","function":{"name":%q,"description":%q,"parameters":{"type":"object"}}}`, name, description)

@@ -44,6 +44,7 @@ func (o *requestLog) count(text string) (n int, found bool) {
 // TestTasks asks one domain many ways. Every answer is compared with what this
 // package computes from the same rows.
 func TestTasks(t *testing.T) {
+	t.Parallel()
 	spy := &requestLog{Model: offline.Model{}}
 	s := start(t, setup{Skills: []string{serveShop(t).url}, Model: spy})
 	who := s.as("ana")
@@ -99,6 +100,7 @@ func checkIntents(t *testing.T, got turn) {
 // TestLongAnswers: a result too long for an answer is reported as such, with its first rows; one
 // too large to be inline is data by reference.
 func TestLongAnswers(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
 	inline := s.ask(s.as("ana"), "List the orders that are not paid")
 	unpaid := where(sales, func(s sale) bool { return !s.Paid })
@@ -149,6 +151,7 @@ func checkLarge(t *testing.T, got turn) {
 
 // TestNoSkillCanDoIt: the service did its work, the task could not be done.
 func TestNoSkillCanDoIt(t *testing.T) {
+	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	for _, task := range []string{"Book me a flight to Rome", "How many outlets have a parking lot?"} {

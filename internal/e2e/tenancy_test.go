@@ -25,6 +25,7 @@ func (s *system) memories(who person) []catalog.MemoryHit {
 // TestTenancy: what belongs to one user is not there for another, of the same
 // tenant or of another one.
 func TestTenancy(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{Skills: []string{serveShop(t).url}})
 	s.addTenant("acme")
 	ana, bob := s.addPerson("default", "ana", "user"), s.addPerson("default", "bob", "user")
@@ -83,6 +84,7 @@ func TestTenancy(t *testing.T) {
 
 // TestClaims: headers and body say no more than the key gives.
 func TestClaims(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{})
 	s.addTenant("acme")
 	bob := s.addPerson("default", "bob", "user")

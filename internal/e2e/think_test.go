@@ -17,6 +17,7 @@ import (
 // TestBadScriptThenGood: the traceback goes back to the model, and the next
 // script is the one that counts.
 func TestBadScriptThenGood(t *testing.T) {
+	t.Parallel()
 	m := &mind{
 		plan: func(planning) model.Call {
 			return steps(step(1, "count the stock", "stock_list", 0, "{total: integer}"))
@@ -56,6 +57,7 @@ func TestBadScriptThenGood(t *testing.T) {
 // TestSkillOutsideTheStep: the plan gave the step one skill; the model is told that the other is
 // not its own, and nothing is called.
 func TestSkillOutsideTheStep(t *testing.T) {
+	t.Parallel()
 	var said string
 	m := &mind{
 		plan: func(planning) model.Call {
@@ -103,6 +105,7 @@ func many(first, n int) model.Call {
 
 // TestElevenSteps: a plan that is too long never reaches the record.
 func TestElevenSteps(t *testing.T) {
+	t.Parallel()
 	for _, tt := range []struct {
 		name  string
 		plans []model.Call
@@ -142,6 +145,7 @@ func TestElevenSteps(t *testing.T) {
 
 // TestElevenStepsInAll: ten new ones after one that is done are one too many.
 func TestElevenStepsInAll(t *testing.T) {
+	t.Parallel()
 	m := &mind{
 		plan: func(in planning) model.Call {
 			switch {
@@ -176,6 +180,7 @@ func TestElevenStepsInAll(t *testing.T) {
 // TestLargeDataIsTruncated: the model sees the first lines of a large response
 // and nothing of what lies deep in it, whatever it asks for.
 func TestLargeDataIsTruncated(t *testing.T) {
+	t.Parallel()
 	const first = "the first row of all"
 	list := make([]map[string]any, 0, 3000)
 	for i := range cap(list) {

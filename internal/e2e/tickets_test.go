@@ -60,6 +60,7 @@ func (m dispatcher) Respond(ctx context.Context, req model.Request, on func(mode
 // operator has reported its effect. Completed calls are not repeated, whatever the next model
 // writes, and the plan is not replanned.
 func TestAllTickets(t *testing.T) {
+	t.Parallel()
 	for name, killAt := range map[string]int64{"undisturbed": 0, "killed": 9} {
 		t.Run(name, func(t *testing.T) {
 			var sent atomic.Int64

@@ -47,6 +47,7 @@ func (s *system) refusedUpload(size int) {
 // TestUploadsStopAtTheQuota: a tenant at its quota is refused more, with or without a stated
 // length.
 func TestUploadsStopAtTheQuota(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{Limits: node.Limits{TenantDisk: 16 << 20}})
 	if status, _ := s.upload(6<<20, true); status != http.StatusCreated {
 		t.Fatalf("HTTP %d", status)
@@ -57,6 +58,7 @@ func TestUploadsStopAtTheQuota(t *testing.T) {
 // TestUploadsStopAboveTheFloor: where the disk is nearly full nothing is received
 // any more, and intents go on.
 func TestUploadsStopAboveTheFloor(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	free, err := sqlite.Free(dir)
 	if err != nil {

@@ -17,6 +17,7 @@ import (
 // are used, the next request is refused: the user reads when requests are accepted again, and no
 // model is asked for that.
 func TestUsage(t *testing.T) {
+	t.Parallel()
 	first := serveCompletions(t, func(n int) chaos {
 		return map[int]chaos{2: rateLimited, 4: cutStream, 5: cutStream, 6: cutStream, 9: malformed}[n]
 	})
@@ -56,6 +57,7 @@ func TestUsage(t *testing.T) {
 // TestUsageOfChildAgents: the same where an agent asks two others, which another model answers
 // after their own has failed three times.
 func TestUsageOfChildAgents(t *testing.T) {
+	t.Parallel()
 	m := &cast{parts: map[string]func(context.Context, model.Request) *model.Response{"desk": desk("orders", "tickets")}}
 	for name, display := range others {
 		m.parts[name] = func(context.Context, model.Request) *model.Response {

@@ -144,6 +144,7 @@ func (c *chaos) lie() intents.Report {
 // out at most once; what was acknowledged is in the journal where the answer said; a duplicate gets
 // the first one's answer; and the state that follows from the journal is the one that was there.
 func TestFaults(t *testing.T) {
+	t.Parallel()
 	lasts, err := time.ParseDuration(os.Getenv(campaignTime))
 	seed, runs := uint64(1), 3*len(faults)
 	if err == nil {

@@ -92,6 +92,7 @@ type process struct {
 // although the driver dies at each of the run's commits, and although all processes do. No intent
 // that acts once is executed twice.
 func TestGraphs(t *testing.T) {
+	t.Parallel()
 	graphs, few := fewGraphs, true
 	if n, err := strconv.Atoi(os.Getenv(graphsVariable)); err == nil {
 		graphs, few = n, false
