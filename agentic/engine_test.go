@@ -111,6 +111,18 @@ func TestEngineSkipsAndYields(t *testing.T) {
 	}
 }
 
+// A node waits for people when its task ends, and they decide before the engine has read the run. The
+// engine leaves the run to its next driver; it does not try to close it.
+func TestEngineDecidedMeanwhile(t *testing.T) {
+	c := newCore(t)
+	c.on("plan.claim", ofRun(1))
+	c.on("plan.get", ofRun(1, catalog.NextNode{Step: 1, Next: catalog.NextRun}))
+	awaitEnd(t, engineOn(c, nil, nil))
+	if got := types(c.allPlaced()); !slices.Equal(got, []string{"plan.claim", "plan.get"}) {
+		t.Errorf("intents %v", got)
+	}
+}
+
 // An engine that learns of a patch reads the run again, and begins ready nodes while others are
 // not yet ready.
 func TestEngineSeesPatchAtOnce(t *testing.T) {

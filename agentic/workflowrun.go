@@ -167,6 +167,8 @@ func (w *workflowRun) close(ctx context.Context, cause error) error {
 		return nil
 	case slices.ContainsFunc(w.plan.Steps, func(s catalog.StepView) bool { return s.Status == catalog.StepPendingApproval }):
 		return w.waits(func(string) {}) // a run is no turn of a conversation
+	case slices.ContainsFunc(w.next, func(n catalog.NextNode) bool { return n.Next == catalog.NextRun }):
+		return nil // people have decided since its task ended: gateways dispatch the run again, as after every decision
 	}
 	return w.closePlan(ctx, "")
 }
