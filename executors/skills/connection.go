@@ -33,14 +33,12 @@ type server struct {
 	terms Terms
 	open  func(ctx context.Context) (Server, error)
 
-	listing singleflight.Group // callers share one listing
+	listing, opening singleflight.Group // callers share one listing, and one attempt to connect
 
 	mu           sync.Mutex
 	service      bool      // it is a Skill Service
 	listingSince time.Time // since when a listing is under way; zero: none is
 	client       Server
-	err          error         // of the last attempt to connect
-	opening      chan struct{} // closed when the attempt under way has ended
 	skills       []Skill
 	listed       time.Time
 	problem      error         // of the last listing
@@ -56,15 +54,9 @@ func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Sk
 		return skills, nil
 	}
 	done := s.listing.DoChan("", func() (any, error) {
-		var skills []Skill
-		var err error
-		ended := make(chan struct{})
-		r.working.Go(func() {
-			defer close(ended)
-			skills, err = r.listNow(s)
-		})
-		<-ended
-		return skills, err
+		r.working.Add(1)
+		defer r.working.Done()
+		return r.listNow(s)
 	})
 	select {
 	case got := <-done:
@@ -169,32 +161,34 @@ func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
 // lives as long as the registry, so that a caller who gives up does not end the
 // connection to a server that is slow to start.
 func (r *Registry) connect(ctx context.Context, s *server) (Server, error) {
-	s.mu.Lock()
-	if s.client != nil {
+	if client := s.connected(); client != nil {
+		return client, nil
+	}
+	done := s.opening.DoChan("", func() (any, error) {
+		r.working.Add(1)
+		defer r.working.Done()
+		if client, ended := s.connected(), r.ctx.Err(); client != nil || ended != nil { // meanwhile
+			return client, ended
+		}
+		client, err := s.open(r.ctx)
+		s.mu.Lock()
 		defer s.mu.Unlock()
-		return s.client, nil
-	}
-	if s.opening == nil {
-		s.opening = make(chan struct{})
-		r.working.Go(func() {
-			client, err := s.open(r.ctx)
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			s.client, s.err = client, err
-			close(s.opening)
-			s.opening = nil
-		})
-	}
-	opened := s.opening
-	s.mu.Unlock()
+		s.client = client
+		return client, err
+	})
 	select {
-	case <-opened:
+	case got := <-done:
+		client, _ := got.Val.(Server)
+		return client, got.Err
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (s *server) connected() Server {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.client, s.err
+	return s.client
 }
 
 // Health is the result of the last listing of a server's tools.

@@ -211,6 +211,6 @@ func (s *server) close() (err error) {
 	if c, ok := s.client.(io.Closer); ok {
 		err = c.Close()
 	}
-	s.client, s.err, s.listed = nil, errors.New("the registry is closed"), time.Time{}
+	s.client, s.listed = nil, time.Time{}
 	return err
 }
