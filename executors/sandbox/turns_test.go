@@ -21,6 +21,7 @@ type turn struct {
 
 // turns is a sandbox that has nothing but its places.
 func turns(t *testing.T, places int) *Sandbox {
+	t.Helper()
 	s := &Sandbox{places: placesOf(places), pool: &pool{wake: make(chan struct{}, 1)}}
 	s.stopping, s.stop = context.WithCancel(t.Context())
 	return s
