@@ -18,6 +18,7 @@ import (
 // verify in the browser; no page breaks its own content policy.
 // WRIT_CONSOLE_PICTURES names a directory that gets a picture of each page.
 func TestIntegrationConsole(t *testing.T) {
+	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	boss := s.addPerson("default", "boss", "user", "auditor", "approver", "admin")

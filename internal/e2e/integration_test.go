@@ -30,6 +30,7 @@ func modules(t *testing.T) string {
 // skill servers as they come, over standard input and output. Their tools are
 // approved on first sight, found, and called by signed intents of a task.
 func TestIntegrationSkillServers(t *testing.T) {
+	t.Parallel()
 	bin := filepath.Join(modules(t), ".bin")
 	graph := filepath.Join(t.TempDir(), "graph.jsonl")
 	picked := []string{"echo", "get-sum", "create_entities", "read_graph"}

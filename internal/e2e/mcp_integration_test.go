@@ -61,6 +61,7 @@ func python(t *testing.T, variable string) string {
 // TestIntegrationMCPClients: the MCP inspector, langchain-mcp-adapters and openai-agents use
 // the tools of /mcp as they come.
 func TestIntegrationMCPClients(t *testing.T) {
+	t.Parallel()
 	s := start(t, setup{Skills: []string{everything(t)}})
 	ben, _, _ := s.holds("every.toggle-subscriber-updates")
 	at := s.url + "/mcp"
@@ -148,6 +149,7 @@ const keywords = `{"$schema":"https://json-schema.org/draft/2020-12/schema","typ
 // the two current revisions, /mcp fails exactly what testdata/conformance.yml names: what it
 // does not offer. The runner also holds each message to the schema of its revision.
 func TestIntegrationMCPConformance(t *testing.T) {
+	t.Parallel()
 	skills := serveSkills(t,
 		skill{name: "test_simple_text", about: "Says something.", do: func(json.RawMessage) (any, error) { return "This is a simple text response for testing.", nil }},
 		skill{name: "test_error_handling", about: "Fails.", do: func(json.RawMessage) (any, error) {
@@ -265,6 +267,7 @@ func referenceServers(t *testing.T) []referenceServer {
 // a client of their own, and answer all of them in the same way, also once people have approved
 // a call. What is denied has no effect.
 func TestIntegrationMCPDifferential(t *testing.T) {
+	t.Parallel()
 	open := t.TempDir()
 	place := func(server, side string) string {
 		dir := filepath.Join(open, server, side)

@@ -21,6 +21,7 @@ import (
 // TestIntegrationMetrics: promtool reads what /metrics tells after a turn in which one asked agent
 // answers and one fails. It complains of nothing but a name that the requirements give.
 func TestIntegrationMetrics(t *testing.T) {
+	t.Parallel()
 	promtool := os.Getenv("WRIT_PROMTOOL")
 	if promtool == "" {
 		t.Fatal("WRIT_PROMTOOL names no promtool: run .ci/integration")

@@ -19,6 +19,7 @@ import (
 // TestIntegrationOpenAIClients: the openai clients of PyPI and npm, and openai-agents, work
 // as they come: whole and streamed, with usage, and with errors of their own classes.
 func TestIntegrationOpenAIClients(t *testing.T) {
+	t.Parallel()
 	python := os.Getenv("WRIT_PYTHON")
 	if python == "" {
 		t.Fatal("WRIT_PYTHON names no interpreter: run make integration")
