@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"errors"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"strconv"
@@ -73,6 +74,7 @@ func scripts(dir string) testscript.Params {
 				return err
 			}
 			e.Setenv("POLICIES", rules)
+			e.Setenv("GOGC", os.Getenv("GOGC")) // what starts collects as this process does
 			w := &world{vars: e.Vars, dir: e.WorkDir, data: e.WorkDir + "/data"}
 			e.Values[worldKey{}] = w
 			e.Defer(audited(e, w.data)) // last: what runs has ended
