@@ -33,11 +33,14 @@ func (w *world) rest() {
 	show := task.Intent("action", catalog.Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/orders"}`)})
 	show.Ctx.Call = "1.0"
 	w.OK(show)
+	list := task.Intent("schedule.list", struct{}{})
+	list.Ctx.Call = "1.1"
+	w.OK(list)
 	w.Want(task.Reply("These."), intents.OK)
 	w.Want(p.Complete(), intents.OK)
 	w.OK(routertest.Intent{By: w.Manager, Type: "usage.report", Args: catalog.UsageReport{Usage: []catalog.Usage{{Agent: "producer", Model: "test:a", Calls: 1, InputTokens: 9, OutputTokens: 1}}}})
 	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.put", Args: catalog.SchedulePut{ID: "s", Input: "Sell.", Cron: "0 * * * *"}})
-	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.list", Args: struct{}{}})
+	w.OK(routertest.Intent{By: w.Gateway, User: "audrey", Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.Act.Client = "token" }, Type: catalog.TypeAuditRead, Args: catalog.AuditRead{Subject: catalog.SubjectPlan(p.ID)}})
 	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}})
 	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "acme", Sub: "eve", Before: "2026-11-20T10:00:02Z"}), intents.OK)
 	source := policies.Embedded()

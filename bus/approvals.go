@@ -2,10 +2,9 @@ package bus
 
 import "encoding/json"
 
-// ApprovalsRequest asks on DirectoryApprovals for pending approvals, newest first: those that the
-// grant's user may decide, and the user's own.
+// ApprovalsRequest asks for pending approvals, newest first: those that a user may decide, and the
+// user's own.
 type ApprovalsRequest struct {
-	Grant    string `json:"grant"`               // compact JWS
 	IntentID string `json:"intent_id,omitempty"` // only this one
 	Mine     bool   `json:"mine,omitempty"`      // only those that the user requested
 	Type     string `json:"type,omitempty"`      // only of this intent type
@@ -13,12 +12,10 @@ type ApprovalsRequest struct {
 	After    string `json:"after,omitempty"`     // a cursor
 }
 
-// ApprovalsReply is a page of pending approvals. Code explains a failure.
+// ApprovalsReply is a page of pending approvals.
 type ApprovalsReply struct {
 	Approvals []PendingApproval `json:"approvals"`
 	Cursor    string            `json:"cursor,omitempty"` // of the next page
-	Code      string            `json:"code,omitempty"`
-	Reason    string            `json:"reason,omitempty"`
 }
 
 // PendingApproval is an intent that waits for approval, as shown to approvers.

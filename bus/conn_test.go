@@ -35,9 +35,9 @@ func TestRequestReply(t *testing.T) {
 		{"gateway", "workflow", bus.Agent("workflow")},
 		{"workflow", "task", bus.Agent("task")},
 		{"workflow", "router", bus.Intents},
-		{"gateway", "router", bus.DirectoryApprovals},
 		{"gateway", "router", bus.DirectoryRegistry},
 		{"router", "skills", bus.SkillVersions},
+		{"router", "skills", bus.SkillAnswers},
 		{"router", "python", bus.Exec("exec_python")},
 		{"router", "memory", bus.Exec("memory.query")},
 	} {

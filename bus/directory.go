@@ -54,6 +54,12 @@ type UserReply struct {
 	Skills        json.RawMessage `json:"skills,omitempty"` // []intents.Pin, if requested
 }
 
+// SkillAnswersRequest asks on SkillAnswers for the cached answers that serve a user.
+type SkillAnswersRequest struct {
+	Tenant string `json:"tenant"`
+	UserID string `json:"user_id"`
+}
+
 // RegistryRequest asks on DirectoryRegistry for the agents of a tenant that are in force.
 type RegistryRequest struct {
 	Tenant string `json:"tenant"`

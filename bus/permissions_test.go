@@ -23,7 +23,7 @@ type may struct{ publish, subscribe []string }
 var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
-			"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.plans.silent",
+			"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.plans.silent",
 			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
@@ -67,7 +67,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	}},
 	"skills": {serves: may{
 		publish:   []string{"writ.log.skills"},
-		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "$SRV.PING"},
+		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "writ.exec.answers skills", "$SRV.PING"},
 	}},
 	externalName: {serves: may{
 		publish:   []string{"writ.log.x-acme"},
@@ -75,7 +75,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	}},
 	"router": {serves: may{
 		publish: []string{
-			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
+			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"writ.frames.STREAM.CREATE.FRAMES", "writ.frames.STREAM.INFO.FRAMES", "writ.frames.STREAM.PURGE.FRAMES",
 			"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
@@ -86,7 +86,7 @@ var allowed = map[string]struct{ asks, serves may }{
 			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "journal.erased.7", "writ.alive.one",
 		},
 		subscribe: []string{
-			"writ.intents router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.approvals router", "writ.directory.registry router", "writ.plans.silent router",
+			"writ.intents router", "writ.batches router", "writ.directory.apikey router", "writ.directory.user router", "writ.directory.registry router", "writ.plans.silent router",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"_INBOX_router_{me}.x", "writ.alive.one", "writ.alive.*",
 		},
@@ -124,8 +124,8 @@ var heardBy = []string{
 // subjects are all subjects of the grammar, one of each kind, and those that an intruder would
 // try besides.
 var subjects = []string{
-	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.approvals", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
-	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
+	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
+	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
 	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",

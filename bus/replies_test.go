@@ -42,10 +42,10 @@ func TestReplySubjectsLeadNowhere(t *testing.T) {
 		return nc
 	}
 	var listeners []*nats.Conn
-	for _, subject := range []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.DirectoryRegistry, bus.PlansSilent} {
+	for _, subject := range []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryRegistry, bus.PlansSilent} {
 		listeners = append(listeners, listen(admitted(t, s, "router").Serves, subject, "router"))
 	}
-	targets := []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.DirectoryRegistry, bus.PlansSilent, bus.Turn("acme", "t1")}
+	targets := []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryRegistry, bus.PlansSilent, bus.Turn("acme", "t1")}
 	for _, role := range []string{"manager", "planner", "task", "workflow"} {
 		p := admitted(t, s, role)
 		for _, subject := range []string{bus.Agent(role), bus.AgentInstance(role, p.Instance), bus.Grant(role, p.Instance)} {

@@ -7,24 +7,23 @@ import "strings"
 
 // Subjects. The functions below fill the tokens in angle brackets.
 const (
-	Intents            = "writ.intents"             // request: a signed intent; reply: an Answer
-	Batches            = "writ.batches"             // request: a batch of signed intents; reply: a BatchAnswer
-	DirectoryAPIKey    = "writ.directory.apikey"    // request: APIKeyRequest; reply: APIKeyReply
-	DirectoryUser      = "writ.directory.user"      // request: UserRequest; reply: UserReply
-	DirectoryApprovals = "writ.directory.approvals" // request: ApprovalsRequest; reply: ApprovalsReply
-	DirectoryRegistry  = "writ.directory.registry"  // request: RegistryRequest; reply: RegistryReply
-	PlansSilent        = "writ.plans.silent"        // request: SilentRequest; reply: SilentReply
-	ClientPlans        = "writ.client.plans"        // request: ClientPlan; reply: ClientPlanReply
-	clientPrefix       = "writ.client.calls."       // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
-	execPrefix         = "writ.exec."               // writ.exec.<type>: request: a dispatch; reply: a report
-	logPrefix          = "writ.log."                // writ.log.<executor>: log lines of an intent in execution; no reply
-	logsPrefix         = "writ.logs."               // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
-	agentPrefix        = "writ.agent."              // writ.agent.<role>: a delegation; to the manager: PlanDispatch
-	producePrefix      = "writ.produce."            // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
-	eventsPrefix       = "writ.events."             // writ.events.<tenant>.<kind>: an event for other systems; no reply
-	turnPrefix         = "writ.turn."               // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
-	findRunPrefix      = "writ.driving."            // writ.driving.<role>: request to all processes: FindRunRequest; only the process that runs the plan replies: FindRunReply
-	grantPrefix        = "writ.grant."              // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
+	Intents           = "writ.intents"            // request: a signed intent; reply: an Answer
+	Batches           = "writ.batches"            // request: a batch of signed intents; reply: a BatchAnswer
+	DirectoryAPIKey   = "writ.directory.apikey"   // request: APIKeyRequest; reply: APIKeyReply
+	DirectoryUser     = "writ.directory.user"     // request: UserRequest; reply: UserReply
+	DirectoryRegistry = "writ.directory.registry" // request: RegistryRequest; reply: RegistryReply
+	PlansSilent       = "writ.plans.silent"       // request: SilentRequest; reply: SilentReply
+	ClientPlans       = "writ.client.plans"       // request: ClientPlan; reply: ClientPlanReply
+	clientPrefix      = "writ.client.calls."      // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
+	execPrefix        = "writ.exec."              // writ.exec.<type>: request: a dispatch; reply: a report
+	logPrefix         = "writ.log."               // writ.log.<executor>: log lines of an intent in execution; no reply
+	logsPrefix        = "writ.logs."              // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
+	agentPrefix       = "writ.agent."             // writ.agent.<role>: a delegation; to the manager: PlanDispatch
+	producePrefix     = "writ.produce."           // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
+	eventsPrefix      = "writ.events."            // writ.events.<tenant>.<kind>: an event for other systems; no reply
+	turnPrefix        = "writ.turn."              // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
+	findRunPrefix     = "writ.driving."           // writ.driving.<role>: request to all processes: FindRunRequest; only the process that runs the plan replies: FindRunReply
+	grantPrefix       = "writ.grant."             // writ.grant.<role>.<instance>: request: FreshGrant; reply: FreshGrantReply
 )
 
 // FramesStream is the JetStream stream of display frames (memory, 10 minutes).
@@ -54,6 +53,10 @@ func Exec(typ string) string { return execPrefix + typ }
 // SkillVersions is the subject on which the skills executor reports the skill versions that
 // servers declare.
 const SkillVersions = execPrefix + "skills"
+
+// SkillAnswers is the subject on which the skills executor reports the cached answers that serve a
+// user.
+const SkillAnswers = execPrefix + "answers" // request: SkillAnswersRequest; reply: catalog.CacheStatsResult
 
 // Log returns the subject on which an executor publishes log lines while it executes an intent.
 func Log(executor string) string { return logPrefix + executor }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 
 	"github.com/gin-gonic/gin"
 
@@ -15,22 +16,12 @@ import (
 
 // listApprovals is GET /agent/approvals: ?mine=true, ?type=, ?limit=, ?after=.
 func (g *Gateway) listApprovals(c *gin.Context, who caller) error {
-	q := bus.ApprovalsRequest{Mine: c.Query("mine") == "true", Type: c.Query("type"), After: c.Query("after")}
-	var err error
-	if q.Limit, err = limitOf(c); err != nil {
-		return err
-	}
-	a, err := g.identify(c.Request.Context(), who, claim{})
-	if err != nil {
-		return err
-	}
-	page, err := g.approvals(c.Request.Context(), a, q)
-	return respond(c, page, err)
+	return g.routed(approvalsAt, "mine", "type", "limit", "after")(c, who)
 }
 
 // getApproval is GET /agent/approvals/{intent_id}.
 func (g *Gateway) getApproval(c *gin.Context, a actor) error {
-	page, err := g.approvals(c.Request.Context(), a, bus.ApprovalsRequest{IntentID: c.Param("intent_id")})
+	page, err := g.approvals(c.Request.Context(), a, c.Param("intent_id"))
 	if err != nil {
 		return err
 	}
@@ -41,17 +32,12 @@ func (g *Gateway) getApproval(c *gin.Context, a actor) error {
 	return nil
 }
 
-func (g *Gateway) approvals(ctx context.Context, a actor, q bus.ApprovalsRequest) (bus.ApprovalsReply, error) {
-	var err error
-	if q.Grant, err = g.issueReading(a); err != nil {
-		return bus.ApprovalsReply{}, err
-	}
-	page, err := ask[bus.ApprovalsReply](ctx, g.cfg.Bus, bus.DirectoryApprovals, q)
-	if err == nil && page.Code != "" {
-		err = problem.New(intents.Code(page.Code), "", page.Reason)
-	}
-	return page, err
+func (g *Gateway) approvals(ctx context.Context, a actor, intentID string) (bus.ApprovalsReply, error) {
+	return read[bus.ApprovalsReply](ctx, g, a, approvalsAt, url.Values{"intent_id": {intentID}})
 }
+
+// approvalsAt is where a router answers which approvals are pending.
+const approvalsAt = "/v1/approvals"
 
 // decision is the body of POST /agent/approvals/{intent_id}.
 type decision struct {

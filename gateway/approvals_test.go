@@ -2,9 +2,9 @@ package gateway
 
 import (
 	"cmp"
-	"context"
 	"encoding/json"
 	"net/http"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -17,26 +17,18 @@ var heldID = intents.Digest([]byte("held"))
 
 // approvals answers as the router's list of pending approvals: one intent, which its reader may
 // decide.
-func (c *core) approvals(_ context.Context, data []byte) []byte {
-	var q bus.ApprovalsRequest
-	if err := json.Unmarshal(data, &q); err != nil {
-		c.t.Error(err)
-	}
-	g, err := intents.OpenGrant(q.Grant, origin, c.keys(), c.now())
-	if err != nil || !g.Reads() {
-		return marshal(c.t, bus.ApprovalsReply{Code: string(intents.GrantInvalid)})
-	}
-	if q.Limit > 100 {
-		return marshal(c.t, bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "must be 1 to 100"})
+func (c *core) approvals(g intents.Grant, q url.Values) (any, error) {
+	if q.Get("limit") == "101" {
+		return nil, intents.Refuse(intents.SchemaInvalid, "/limit", "must be 1 to 100")
 	}
 	out := bus.ApprovalsReply{Approvals: []bus.PendingApproval{}}
-	if !q.Mine && (q.IntentID == "" || q.IntentID == heldID) {
+	if q.Get("mine") != "true" && (q.Get("intent_id") == "" || q.Get("intent_id") == heldID) {
 		out.Approvals = append(out.Approvals, bus.PendingApproval{
 			IntentID: heldID, TenantID: g.Tenant, UserID: "ana", Type: "skill.call", Args: json.RawMessage(cmp.Or(c.heldArgs, "{}")), Rules: []bus.PendingRule{},
 			Approved: []bus.Vote{}, PendingSince: intents.FormatTime(c.now()), Deadline: intents.FormatTime(c.now()), MayDecide: true, URL: bus.ApprovalURL(heldID),
 		})
 	}
-	return marshal(c.t, out)
+	return out, nil
 }
 
 func TestInbox(t *testing.T) {

@@ -42,6 +42,8 @@ type core struct {
 	schedules   []catalog.Schedule
 	intents     []*intents.Envelope
 	refuse      map[string]*intents.Answer // by type: the answer instead
+	reads       []string                   // paths and parameters
+	audited     []audited                  // audit.reads
 	shelf       *shelf                     // of artifacts; nil: none
 	mayNot      string                     // a capability that no role has
 	spentBudget string                     // the exhausted budget
@@ -79,8 +81,6 @@ func (c *core) endpoints() map[string]bus.Handler {
 		bus.DirectoryAPIKey: c.apiKey,
 		bus.DirectoryUser:   c.user,
 		bus.PlansSilent:     c.silentPlans,
-
-		bus.DirectoryApprovals: c.approvals,
 	}
 }
 
@@ -169,12 +169,7 @@ func (c *core) decide(raw []byte) (*intents.Answer, error) {
 	if err != nil {
 		return nil, err
 	}
-	var told json.RawMessage
-	if e.Type() == "schedule.list" {
-		told = marshal(c.t, map[string]any{"schedules": c.schedules})
-	}
 	return &intents.Answer{
-		Details:  told,
 		IntentID: e.ID(), TraceID: e.TraceID(), Code: intents.OK, Receipt: "receipt of " + e.Type(),
 		Decision: &intents.Decision{Verdict: intents.Allow, Code: intents.OK},
 		Outcome:  &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: marshal(c.t, result)},
@@ -207,15 +202,7 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 			Run: &catalog.RunView{RunID: id, WorkflowID: a.WorkflowID, MaxDays: 3},
 		}
 		return *c.plans[id], nil
-	case "plan.list":
-		out := catalog.PlanListResult{}
-		for _, plan := range c.plans {
-			if plan.UserID == p.UserID {
-				out.Plans = append(out.Plans, *plan)
-			}
-		}
-		return out, nil
-	case "cancel", "plan.get":
+	case "cancel":
 		var a catalog.PlanGet
 		if err := json.Unmarshal(e.Args(), &a); err != nil {
 			return nil, err
@@ -223,16 +210,6 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		plan, ok := c.plans[a.PlanID]
 		if !ok || plan.UserID != p.UserID || plan.TenantID != p.Tenant {
 			return nil, intents.Refuse(intents.NotFound, "", "no such plan")
-		}
-		if e.Type() == "plan.get" {
-			out := catalog.PlanGetResult{Plan: *plan}
-			if a.Trace {
-				out.Events = []json.RawMessage{json.RawMessage(`{"type":"plan_opened"}`)}
-				if a.Session {
-					out.Events = append(out.Events, json.RawMessage(`{"type":"of_another_plan"}`))
-				}
-			}
-			return out, nil
 		}
 		if plan.Status == catalog.PlanComplete {
 			return nil, intents.Refuse(intents.MalformedArgs, "", "the plan is closed")
@@ -243,8 +220,6 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		return catalog.ApproveResult{IntentID: e.StringArg("intent_id"), State: catalog.ApprovalReleased, Approved: []string{p.UserID}}, nil
 	case "schedule.put":
 		return catalog.ScheduleNext{ID: c.schedules[0].ID, Next: c.schedules[0].Next}, nil
-	case "schedule.list":
-		return catalog.ScheduleCount{Schedules: len(c.schedules)}, nil
 	case "schedule.delete":
 		return catalog.Ack{Accepted: true}, nil
 	case "soul.put":
@@ -274,18 +249,9 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		var a catalog.ReadMemory
 		err := json.Unmarshal(e.Args(), &a)
 		return catalog.ReadMemoryResult{Key: a.Key, Data: json.RawMessage(`{"open":3}`)}, err
-	case "plan.usage":
-		return catalog.PlanUsageResult{Usage: []catalog.UsageRow{{Agent: p.UserID, Model: "m", Turns: 1}}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}, nil
-	case "schema.list":
-		var a catalog.SchemaList
-		err := json.Unmarshal(e.Args(), &a)
-		rows := []catalog.SchemaRow{{Name: "shop", Kind: catalog.KindAgent, Content: "You sell.", Schema: json.RawMessage(`{"type":"object"}`)}}
-		if a.Name != "" && a.Name != "shop" {
-			rows = rows[:0]
-		}
-		return catalog.SchemaListResult{Schemas: rows}, err
-	case "message.list":
-		return catalog.MessageListResult{Messages: []catalog.Message{}, Cursor: "c"}, nil
+	case catalog.TypeAuditRead:
+		c.audited = append(c.audited, audited{e.ID(), p.UserID, e.StringArg("subject")})
+		return catalog.AuditRead{Subject: e.StringArg("subject")}, nil
 	default:
 		return nil, intents.Refuse(intents.UnknownIntent, "", "not in this test")
 	}

@@ -34,6 +34,7 @@
 //	POST   /agent/schedules               schedules a request, once or repeatedly
 //	GET    /agent/schedules               those of the user
 //	DELETE /agent/schedules/{id}          ends one
+//	GET    /agent/sessions                sessions, the last used first
 //	POST   /agent/sessions/{session_id}/resume  continues an ended session under a new id
 //	GET    /agent/memory/query            searches memories; POST takes the same as a body
 //	POST   /agent/kb/documents            adds a document; GET lists them, DELETE …/:id removes one
@@ -52,9 +53,10 @@
 // covers, and must agree.
 //
 // The gateway has one key, which alone allows nothing. For every request it issues a grant, a
-// signed statement that this user asked, valid for at most 15 minutes. Every action, reads
-// included, is an intent of its own under such a grant. It queries CORE about people and plans,
-// and retains nothing that would be missed after a restart.
+// signed statement that this user asked, valid for at most 15 minutes. Every action is an intent of
+// its own under such a grant. What a person reads is no intent: a router answers it, under a grant
+// for reading of 5 minutes (reads.go). The gateway retains nothing that would be missed after a
+// restart.
 //
 // When a client disconnects, its plan continues. A plan whose driver is gone is dispatched again
 // (resume.go).
@@ -66,6 +68,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -140,7 +143,9 @@ type Gateway struct {
 	unfired unfired
 	dreamt  map[string]bool // last turns whose sessions were tried, by plan; owned by Run's goroutine
 	mcps    *mcpServers
-	intents http.Handler // GET /v1/intents/{intent_id}; nil: another process serves it
+	router  http.Handler // answers reads; nil: none is known
+	audits  *audits
+	last    atomic.Int64 // position of the last intent that was recorded for it
 }
 
 // pace has the gateway's intervals and limits of time; tests use shorter ones.
@@ -195,6 +200,7 @@ func New(cfg Config) (*Gateway, error) {
 		turns:   newOpenTurns(),
 		pace:    defaultPace,
 		patched: make(chan struct{}, 1),
+		audits:  newAudits(cfg.Now),
 
 		clients: newClients(), unfired: unfired{by: ratelimit.NewTable[notFired](unfiredShares, nil)},
 	}

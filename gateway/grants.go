@@ -23,30 +23,34 @@ func newID(kind string) string { return kind + "_" + strings.ToLower(rand.Text()
 // issueGrant signs a statement about the user of one turn. A standing grant names the plan that
 // goes on without the user and is valid for nothing else.
 func (g *Gateway) issueGrant(a actor, turnID, standing string) (string, time.Time, error) {
+	gr := g.grantOf(a, intents.MaxGrantLife)
+	gr.Session, gr.Turn = a.session, turnID
 	if standing != "" {
-		standing = "plan:" + standing
-	}
-	return g.signGrant(a, turnID, standing)
-}
-
-// issueReading signs a grant for reading. It is valid for no intent.
-func (g *Gateway) issueReading(a actor) (string, error) {
-	token, _, err := g.signGrant(a, newID("turn"), intents.ForReading)
-	return token, err
-}
-
-func (g *Gateway) signGrant(a actor, turnID, work string) (string, time.Time, error) {
-	now := g.cfg.Now()
-	expires := now.Add(intents.MaxGrantLife)
-	gr := intents.Grant{
-		Issuer: g.cfg.Origin, Audience: g.cfg.Origin,
-		Subject: a.user, Tenant: a.tenant, Roles: a.roles,
-		Act: a.act(), For: work,
-		Session: a.session, Turn: turnID,
-		IssuedAt: now.Unix(), Expires: now.Unix() + int64(intents.MaxGrantLife/time.Second), ID: newID("grant"),
+		gr.For = "plan:" + standing
 	}
 	token, err := intents.IssueGrant(g.cfg.Key, gr)
-	return token, expires, err
+	return token, time.Unix(gr.Expires, 0), err
+}
+
+// issueReading signs a grant for reading: the only bearer of a read, and valid for no intent. With a
+// plan, it reads that plan and nothing else.
+func (g *Gateway) issueReading(a actor, plan string) (string, error) {
+	gr := g.grantOf(a, intents.MaxReadGrantLife)
+	gr.Use = intents.UseRead
+	if plan != "" {
+		gr.For = "plan:" + plan
+	}
+	return intents.IssueGrant(g.cfg.Key, gr)
+}
+
+// grantOf is a grant of an actor, valid from now on.
+func (g *Gateway) grantOf(a actor, life time.Duration) intents.Grant {
+	now := g.cfg.Now()
+	return intents.Grant{
+		Issuer: g.cfg.Origin, Audience: g.cfg.Origin,
+		Subject: a.user, Tenant: a.tenant, Roles: a.roles, Act: a.act(),
+		IssuedAt: now.Unix(), Expires: now.Add(life).Unix(), ID: newID("grant"),
+	}
 }
 
 // act says how the user was identified: by an API key, or by the key of an operator who started a

@@ -10,6 +10,7 @@ import (
 	"github.com/mark3labs/mcp-go/server"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
@@ -76,10 +77,10 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/memory/query", keyed(g.queryMemory))
 	r.POST("/agent/kb/documents", keyed(g.submits("kb.index", nil)))
-	r.GET("/agent/kb/documents", keyed(g.submits("kb.list", listing)))
+	r.GET("/agent/kb/documents", keyed(g.routed(readapi.Knowledge, "limit", "after")))
 	r.DELETE("/agent/kb/documents/:id", keyed(g.submits("kb.remove", removal)))
 	r.POST("/agent/kb/search", keyed(g.submits("kb.search", nil)))
-	r.GET("/agent/cache", keyed(g.submits("cache.stats", none)))
+	r.GET("/agent/cache", keyed(g.routed(readapi.Cache)))
 	r.POST("/agent/cache/invalidate", keyed(g.submits("cache.invalidate", nil)))
 	r.GET("/schemas/", by(g.listSchemas))
 	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })
@@ -87,8 +88,9 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/skills/", by(g.listSkills))
 	r.POST("/query/", keyed(g.query))
 	r.POST("/agent/schedules", keyed(g.schedules("schedule.put")))
-	r.GET("/agent/schedules", keyed(g.schedules("schedule.list")))
+	r.GET("/agent/schedules", by(g.listSchedules))
 	r.DELETE("/agent/schedules/:id", keyed(g.schedules("schedule.delete")))
+	r.GET("/agent/sessions", keyed(g.routed(readapi.Sessions, "limit", "after")))
 	r.POST("/agent/sessions/:session_id/resume", by(g.resumeSession))
 	return r.Engine
 }

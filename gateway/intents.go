@@ -1,12 +1,10 @@
 package gateway
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
-	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -48,6 +46,9 @@ func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answe
 	if err := json.Unmarshal(raw, &answer); err != nil {
 		return nil, fmt.Errorf("answer to %s: %w", o.typ, err)
 	}
+	if answer.Position != nil {
+		g.saw(*answer.Position)
+	}
 	if p := problem.OfAnswer(&answer); p != nil && p.Code != intents.ApprovalRequired {
 		return nil, inRequest(p)
 	}
@@ -55,6 +56,16 @@ func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answe
 		return nil, fmt.Errorf("answer to %s: done without an outcome", o.typ)
 	}
 	return &answer, nil
+}
+
+// saw remembers the position of an intent, for reads to show what it did.
+func (g *Gateway) saw(position int64) {
+	for {
+		last := g.last.Load()
+		if last >= position || g.last.CompareAndSwap(last, position) {
+			return
+		}
+	}
 }
 
 // stopped names the intent and the plan of a request that is given up because the process stops. It
@@ -159,47 +170,5 @@ func (g *Gateway) readIntent(ctx context.Context, a actor, id string) (*intents.
 	if !intents.IsDigest(id) {
 		return nil, problem.New(intents.NotFound, "/intent_id", "no such intent")
 	}
-	if g.intents == nil {
-		return nil, problem.New(intents.DispatchUnavailable, "", "intents cannot be read here")
-	}
-	grant, err := g.issueReading(a)
-	if err != nil {
-		return nil, err
-	}
-	r, err := http.NewRequestWithContext(ctx, http.MethodGet, "/v1/intents/"+id, nil)
-	if err != nil {
-		return nil, err
-	}
-	r.Header.Set("Authorization", "Bearer "+grant)
-	var got localAnswer
-	g.intents.ServeHTTP(&got, r)
-	if got.status >= http.StatusBadRequest {
-		var p problem.Problem
-		if json.Unmarshal(got.body.Bytes(), &p) != nil {
-			p = *problem.New(intents.Internal, "", "")
-		}
-		return nil, &p
-	}
-	var out intents.Answer
-	return &out, json.Unmarshal(got.body.Bytes(), &out)
+	return read[*intents.Answer](ctx, g, a, "/v1/intents/"+id, nil)
 }
-
-// localAnswer is the answer of a handler in this process to the gateway.
-type localAnswer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (a *localAnswer) Header() http.Header {
-	if a.header == nil {
-		a.header = http.Header{}
-	}
-	return a.header
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (a *localAnswer) WriteHeader(status int) { a.status = status }
-
-func (a *localAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }

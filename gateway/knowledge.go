@@ -3,13 +3,10 @@ package gateway
 import (
 	"encoding/json"
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/problem"
 )
 
 // submits signs a type for the user of a request: its arguments are the body, if there is one,
@@ -37,21 +34,6 @@ func (g *Gateway) submits(typ string, parameters func(*gin.Context) (any, error)
 	}
 }
 
-// listing returns the parameters of kb.list.
-func listing(c *gin.Context) (any, error) {
-	args := catalog.KBList{After: c.Query("after")}
-	if raw := c.Query("limit"); raw != "" {
-		n, err := strconv.Atoi(raw)
-		if err != nil || n < 1 { // 0 would mean none
-			return nil, problem.New(intents.SchemaInvalid, "/limit", "must be a number, 1 to 100")
-		}
-		args.Limit = n
-	}
-	return args, nil
-}
-
 func removal(c *gin.Context) (any, error) {
 	return catalog.KBRemove{DocumentID: c.Param("id"), Scope: c.Query("scope")}, nil
 }
-
-func none(*gin.Context) (any, error) { return struct{}{}, nil }

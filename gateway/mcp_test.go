@@ -512,9 +512,10 @@ func TestMCPElicitation(t *testing.T) {
 			t.Run(era+" "+decision, func(t *testing.T) {
 				w, d := mcpWorld(t, nil)
 				d.does = always(&intents.Answer{IntentID: heldID, Code: intents.ApprovalRequired, Decision: &intents.Decision{Hold: &intents.HoldTerms{Deadline: "2026-01-01T00:00:00Z"}}})
-				w.gateway.intents = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-					if r.URL.Path != "/v1/intents/"+heldID || !strings.HasPrefix(r.Header.Get("Authorization"), "Bearer ") {
-						t.Errorf("%s %v", r.URL, r.Header)
+				w.gateway.router = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+					if r.URL.Path != "/v1/intents/"+heldID {
+						w.core.ServeHTTP(rw, r)
+						return
 					}
 					_, _ = rw.Write(marshal(t, gave(`{"closed":true}`)))
 				})
@@ -728,8 +729,12 @@ func TestMCPReadLines(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	large, _ := json.Marshal(catalog.SkillCallResult{Reference: &catalog.Reference{FileID: "f1", SizeBytes: 70_000, Sample: []string{"a"}}})
 	answer := intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: large}}
-	w.gateway.intents = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
-		if !strings.HasSuffix(r.URL.Path, heldID) {
+	w.gateway.router = http.HandlerFunc(func(rw http.ResponseWriter, r *http.Request) {
+		switch {
+		case !strings.HasPrefix(r.URL.Path, "/v1/intents/"):
+			w.core.ServeHTTP(rw, r)
+			return
+		case !strings.HasSuffix(r.URL.Path, heldID):
 			problem.New(intents.NotFound, "", "no such intent").Write(rw)
 			return
 		}

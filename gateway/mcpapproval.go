@@ -9,7 +9,6 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
 
-	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -82,7 +81,7 @@ func (c *mcpCall) question(ctx context.Context, h pendingApproval) (q wire.Elici
 	if can == nil || can.Form == nil && can.URL != nil {
 		return q, false
 	}
-	page, err := c.s.servers.g.approvals(ctx, c.actor, bus.ApprovalsRequest{IntentID: h.IntentID})
+	page, err := c.s.servers.g.approvals(ctx, c.actor, h.IntentID)
 	if err != nil || len(page.Approvals) != 1 || !page.Approvals[0].MayDecide {
 		return q, false
 	}

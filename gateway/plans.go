@@ -3,14 +3,13 @@ package gateway
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"log/slog"
 	"net/http"
-	"strconv"
 
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -18,35 +17,7 @@ import (
 
 // listPlans is GET /agent/plans: ?status=, ?limit=, ?after=.
 func (g *Gateway) listPlans(c *gin.Context, who caller) error {
-	return g.listOf(c, who, catalog.PlanList{})
-}
-
-func (g *Gateway) listOf(c *gin.Context, who caller, q catalog.PlanList) error {
-	q.Status, q.After = c.Query("status"), c.Query("after")
-	var err error
-	if q.Limit, err = limitOf(c); err != nil {
-		return err
-	}
-	a, err := g.identify(c.Request.Context(), who, claim{})
-	if err != nil {
-		return err
-	}
-	page, err := request[catalog.PlanListResult](c.Request.Context(), g, a, "plan.list", q, "")
-	page.Plans = append([]catalog.PlanView{}, page.Plans...)
-	return respond(c, page, err)
-}
-
-// limitOf returns the parameter ?limit= of a page; 0: absent.
-func limitOf(c *gin.Context) (int, error) {
-	raw := c.Query("limit")
-	if raw == "" {
-		return 0, nil
-	}
-	n, err := strconv.Atoi(raw)
-	if err != nil || n == 0 {
-		return 0, problem.New(intents.SchemaInvalid, "/limit", "must be 1 to 100")
-	}
-	return n, nil
+	return g.routed(readapi.Plans, "status", "limit", "after")(c, who)
 }
 
 // getPlan is GET /agent/plans/{plan_id}.
@@ -55,16 +26,11 @@ func (g *Gateway) getPlan(c *gin.Context, a actor, planID string) error {
 	return respond(c, view, err)
 }
 
-// traceReply is the answer to GET /agent/plans/{plan_id}/trace. With ?session=true it has the
-// events of the whole session.
-type traceReply struct {
-	PlanID string            `json:"plan_id"`
-	Events []json.RawMessage `json:"events"` // in order
-}
-
+// getTrace is GET /agent/plans/{plan_id}/trace. With ?session=true it has the events of the whole
+// session.
 func (g *Gateway) getTrace(c *gin.Context, a actor, planID string) error {
-	got, err := request[catalog.PlanGetResult](c.Request.Context(), g, a, "plan.get", catalog.PlanGet{PlanID: planID, Trace: true, Session: c.Query("session") == "true"}, "")
-	return respond(c, traceReply{planID, append([]json.RawMessage{}, got.Events...)}, err)
+	got, err := readUnder[catalog.PlanTrace](c.Request.Context(), g, a, planID, readapi.Plans+"/"+planID+"/trace", chosen(c, "session"))
+	return respond(c, got, err)
 }
 
 // cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn receive its end.
@@ -101,10 +67,10 @@ func (g *Gateway) tellCancelled(t turn, reason string) error {
 	return nil
 }
 
-// viewPlan reads a plan for its owner; for anybody else it does not exist.
+// viewPlan reads a plan for its owner, or for somebody who oversees the tenant; for anybody else it
+// does not exist.
 func (g *Gateway) viewPlan(ctx context.Context, a actor, planID string) (catalog.PlanView, error) {
-	got, err := request[catalog.PlanGetResult](ctx, g, a, "plan.get", catalog.PlanGet{PlanID: planID}, "")
-	return got.Plan, err
+	return readUnder[catalog.PlanView](ctx, g, a, planID, readapi.Plans+"/"+planID, nil)
 }
 
 // identifyForPlan determines the user who asks about the plan of the route. The session of a read

@@ -3,11 +3,14 @@ package gateway
 import (
 	"encoding/json"
 	"errors"
+	"net/url"
 	"regexp"
+	"strconv"
 	"strings"
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -21,8 +24,7 @@ type queryRequest struct {
 	queryParameters
 }
 
-// queryParameters are those of all named queries. The schema of the intent refuses those that a
-// query does not accept.
+// queryParameters are those of all named queries. A query refuses those that it does not accept.
 type queryParameters struct {
 	Since       string `json:"since,omitempty"`
 	Until       string `json:"until,omitempty"`
@@ -39,7 +41,7 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 	if err := readBody(c, &q); err != nil {
 		return err
 	}
-	typ, args, err := q.intent()
+	path, err := q.answeredBy()
 	if err != nil {
 		return err
 	}
@@ -47,16 +49,21 @@ func (g *Gateway) query(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if typ == "" {
+	switch path {
+	case memoryQuery:
+	case readapi.Agents:
 		rows, err := g.schemas(c.Request.Context(), a, "")
 		return respond(c, gin.H{"schemas": rows}, err)
+	default:
+		found, err := read[json.RawMessage](c.Request.Context(), g, a, path, q.values())
+		return respond(c, found, err)
 	}
 	if q.ofSchemas() { // a user who may not list the agents reads none in a statement
 		if _, err := g.schemas(c.Request.Context(), a, ""); err != nil {
 			return err
 		}
 	}
-	found, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
+	found, err := request[json.RawMessage](c.Request.Context(), g, a, memoryQuery, catalog.MemoryQuery{Mode: strings.ToUpper(q.Mode), Text: q.Query, TopK: q.Limit}, "")
 	var p *problem.Problem
 	if errors.As(err, &p) {
 		switch p.Pointer {
@@ -76,22 +83,44 @@ func (q queryRequest) ofSchemas() bool {
 	return strings.EqualFold(q.Mode, catalog.SQL) && namesSchemas.MatchString(q.Query)
 }
 
-// intent returns the intent that answers the query; no type: it is about the agents.
-func (q queryRequest) intent() (typ string, args any, err error) {
+// memoryQuery is the intent that answers what no read does.
+const memoryQuery = "memory.query"
+
+// answeredBy returns the read that answers the query, or memoryQuery.
+func (q queryRequest) answeredBy() (path string, err error) {
 	mode, name := strings.ToUpper(q.Mode), strings.ToLower(q.Query)
 	plain := q.queryParameters == (queryParameters{})
 	switch {
 	case mode == catalog.SQL && name == "usage":
-		return "plan.usage", q.queryParameters, nil
+		return readapi.Usage, nil
 	case mode == catalog.SQL && name == "messages":
-		return "message.list", q.queryParameters, nil
+		return readapi.Messages, nil
 	case mode == catalog.SQL && name == "schemas" && plain:
-		return "", nil, nil
+		return readapi.Agents, nil
 	case plain && (mode == catalog.Lookup || mode == catalog.SQL),
 		(mode == catalog.Search || mode == catalog.Fuzzy || mode == catalog.Traverse) && q.queryParameters == (queryParameters{Limit: q.Limit}):
-		return "memory.query", catalog.MemoryQuery{Mode: mode, Text: q.Query, TopK: q.Limit}, nil
+		return memoryQuery, nil
 	case mode == catalog.SQL:
-		return "", nil, problem.New(intents.SchemaInvalid, "/query", "name usage (since, until, by_day, whole_tenant), messages (since, until, limit, after) or schemas, or write a SELECT, which takes no more")
+		return "", problem.New(intents.SchemaInvalid, "/query", "name usage (since, until, by_day, whole_tenant), messages (since, until, limit, after) or schemas, or write a SELECT, which takes no more")
 	}
-	return "", nil, problem.New(intents.SchemaInvalid, "/mode", "name LOOKUP or TRAVERSE with a key, SEARCH or FUZZY with a text (TRAVERSE, SEARCH, FUZZY: limit), or SQL")
+	return "", problem.New(intents.SchemaInvalid, "/mode", "name LOOKUP or TRAVERSE with a key, SEARCH or FUZZY with a text (TRAVERSE, SEARCH, FUZZY: limit), or SQL")
+}
+
+// values are the parameters of a read. The router refuses those that it does not accept.
+func (q queryParameters) values() url.Values {
+	out := url.Values{}
+	for name, v := range map[string]string{"since": q.Since, "until": q.Until, "after": q.After} {
+		if v != "" {
+			out.Set(name, v)
+		}
+	}
+	for name, yes := range map[string]bool{"by_day": q.ByDay, "whole_tenant": q.WholeTenant} {
+		if yes {
+			out.Set(name, "true")
+		}
+	}
+	if q.Limit != 0 {
+		out.Set("limit", strconv.Itoa(q.Limit))
+	}
+	return out
 }

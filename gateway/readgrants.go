@@ -44,7 +44,7 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	reading, err := g.issueReading(a)
+	reading, err := g.issueReading(a, "")
 	if err != nil {
 		return err
 	}
@@ -55,27 +55,23 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 	return nil
 }
 
-// Reads lets the owner of an API key use routes that need a grant to read: next receives such a
-// request with a grant that was issued for it, and every other request unchanged. It is for
-// processes that have both interfaces; the gateway itself reads intents of MCP clients there.
-func (g *Gateway) Reads(next http.Handler) http.Handler {
-	g.intents = next
+// Reads lets the owner of an API key use routes that need a grant to read: router receives such a
+// request with a grant that was issued for it, and every other request unchanged. The gateway's own
+// reads go there, too.
+func (g *Gateway) Reads(router http.Handler) http.Handler {
+	g.router = router
 	e := edge.NewRoutes(g.cfg.Log, "")
 	e.NoRoute(e.Handle(func(c *gin.Context) error {
-		token, err := g.readGrant(c)
+		a, err := g.holder(c)
 		if err != nil {
 			return err
 		}
-		r := c.Request.Clone(c.Request.Context())
-		r.Header.Del("X-Api-Key")
-		r.Header.Set("Authorization", "Bearer "+token)
 		c.Status(http.StatusOK) // gin has set 404, since it has no route for it
-		next.ServeHTTP(c.Writer, r)
-		return nil
+		return g.forward(c.Writer, c.Request, a, "")
 	}))
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") == "" || r.Header.Get("Authorization") != "" || !takesGrant(r) {
-			next.ServeHTTP(w, r)
+			router.ServeHTTP(w, r)
 			return
 		}
 		e.ServeHTTP(w, r)
@@ -96,13 +92,4 @@ func takesGrant(r *http.Request) bool {
 		}
 	}
 	return false
-}
-
-// readGrant issues the grant of one read.
-func (g *Gateway) readGrant(c *gin.Context) (string, error) {
-	a, err := g.holder(c)
-	if err != nil {
-		return "", err
-	}
-	return g.issueReading(a)
 }

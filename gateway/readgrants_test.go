@@ -6,10 +6,12 @@ import (
 	"net/http/httptest"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -101,4 +103,55 @@ func TestReadsWithKey(t *testing.T) {
 			t.Errorf("%s: %d %+v", name, resp.StatusCode, p)
 		}
 	}
+}
+
+// TestAuditedReads: reading what belongs to others signs one audit.read an hour for a reader and a
+// subject, whatever the route and however many read at once, before it is answered; a read is
+// refused if that is.
+func TestAuditedReads(t *testing.T) {
+	var w *world
+	w = newWorld(t, completing(&w))
+	var run runReply
+	w.call("POST", "/agent/run", runBody(""), nil, &run)
+	as := func(user string) http.Header { return http.Header{"X-Api-Key": {appKey}, "X-User-Id": {user}} }
+	path := "/agent/plans/" + run.PlanID
+	look := func(user string, tabs int) {
+		t.Helper()
+		var all sync.WaitGroup
+		for range tabs {
+			all.Go(func() {
+				for _, at := range []string{path, path + "/trace"} {
+					if resp := w.call("GET", at, "", as(user), nil); resp.StatusCode != http.StatusOK {
+						t.Errorf("%s: HTTP %d", at, resp.StatusCode)
+					}
+				}
+			})
+		}
+		all.Wait()
+	}
+	signed := func() int { return len(w.submits(catalog.TypeAuditRead)) }
+	w.call("GET", path, "", nil, nil)
+	if n := signed(); n != 0 {
+		t.Errorf("%d for an own plan", n)
+	}
+	look("over1", 8)
+	w.clock.advance(59 * time.Minute)
+	look("over1", 2)
+	if n := signed(); n != 1 {
+		t.Errorf("%d in an hour", n)
+	}
+	if e := w.submits(catalog.TypeAuditRead)[0]; e.Principal().UserID != "over1" || string(e.Args()) != `{"subject":"plan:`+run.PlanID+`"}` {
+		t.Errorf("%s of %+v", e.Args(), e.Principal())
+	}
+	look("over2", 1)
+	w.clock.advance(time.Minute)
+	w.set(func(c *core) { c.audited = nil }) // an hour old
+	look("over1", 2)
+	if n := signed(); n != 3 {
+		t.Errorf("%d for two readers, and one again after an hour", n)
+	}
+	w.set(func(c *core) {
+		c.refuse[catalog.TypeAuditRead] = &intents.Answer{Code: intents.PolicyDenied, Reason: "not at night"}
+	})
+	w.refused("GET", path, "", as("over3"), intents.PolicyDenied, "")
 }

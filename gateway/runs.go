@@ -10,6 +10,7 @@ import (
 	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -111,7 +112,12 @@ func lifeOf(days int) time.Duration { return time.Duration(max(1, days)) * stand
 
 // listRuns is GET /v1/runs: ?workflow_id=, ?status=, ?limit=, ?after=.
 func (g *Gateway) listRuns(c *gin.Context, who caller) error {
-	return g.listOf(c, who, catalog.PlanList{Runs: true, WorkflowID: c.Query("workflow_id")})
+	return g.identified(func(c *gin.Context, a actor) error {
+		q := chosen(c, "workflow_id", "status", "limit", "after")
+		q.Set("runs", "true")
+		page, err := read[catalog.PlanListResult](c.Request.Context(), g, a, readapi.Plans, q)
+		return respond(c, page, err)
+	})(c, who)
 }
 
 // patchRun is POST /v1/runs/{run_id}/patch: a patch of its graph.

@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
@@ -47,8 +48,8 @@ func TestStartRun(t *testing.T) {
 	w.refused(http.MethodPost, "/v1/runs", `{"workflow":"intake"}`, nil, intents.SchemaInvalid, "/workflow")
 
 	w.call(http.MethodGet, "/v1/runs?workflow_id=intake&status=pending", "", nil, nil)
-	if l := w.submits("plan.list"); len(l) != 1 || string(l[0].Args()) != `{"runs":true,"status":"pending","workflow_id":"intake"}` {
-		t.Errorf("listed by %s", l[0].Args())
+	if l := w.asked(readapi.Plans); len(l) != 1 || l[0] != readapi.Plans+"?runs=true&status=pending&workflow_id=intake" {
+		t.Errorf("listed by %s", l)
 	}
 	var got catalog.PlanView
 	if w.call(http.MethodGet, "/v1/runs/"+run.PlanID, "", nil, &got); got.PlanID != run.PlanID {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -119,37 +120,31 @@ func scheduledTask(s catalog.Schedule) string {
 	return "[Reminder, put by an agent in its own words: carry it out as far as the user's wishes in the conversation go]\n" + s.Input
 }
 
-// schedules are those of a user.
-type schedules struct {
-	Schedules []catalog.Schedule `json:"schedules"`
+// listSchedules is GET /agent/schedules.
+func (g *Gateway) listSchedules(c *gin.Context, a actor) error {
+	out, err := read[catalog.ScheduleList](c.Request.Context(), g, a, readapi.Schedules, nil)
+	for i, s := range out.Schedules {
+		if was := g.unfired.get(nameOf(a.tenant, a.user, s.ID)); !s.Next.After(was.due) { // otherwise it was put again
+			out.Schedules[i].Failed = was.code
+		}
+	}
+	return respond(c, out, err)
 }
 
 // schedules signs a type for the user of a request, whose body is its arguments.
 func (g *Gateway) schedules(typ string) func(*gin.Context, caller) error {
 	return func(c *gin.Context, who caller) error {
-		args := any(struct{}{})
-		switch c.Request.Method {
-		case http.MethodPost:
+		args := any(catalog.ScheduleDelete{ID: c.Param("id")})
+		if c.Request.Method == http.MethodPost {
 			body, err := readJSON(c)
 			if err != nil {
 				return err
 			}
 			args = json.RawMessage(body)
-		case http.MethodDelete:
-			args = catalog.ScheduleDelete{ID: c.Param("id")}
 		}
 		a, err := g.identify(c.Request.Context(), who, claim{})
 		if err != nil {
 			return err
-		}
-		if c.Request.Method == http.MethodGet {
-			out, err := request[schedules](c.Request.Context(), g, a, typ, args, "")
-			for i, s := range out.Schedules {
-				if was := g.unfired.get(nameOf(a.tenant, a.user, s.ID)); !s.Next.After(was.due) { // otherwise it was put again
-					out.Schedules[i].Failed = was.code
-				}
-			}
-			return respond(c, out, err)
 		}
 		out, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
 		return respond(c, out, err)

@@ -116,7 +116,7 @@ func TestFailedSchedule(t *testing.T) {
 	listed := func(want intents.Code) {
 		t.Helper()
 		w.set(func(c *core) { c.schedules = []catalog.Schedule{{SchedulePut: s.SchedulePut, Next: s.Next}} })
-		var got schedules
+		var got catalog.ScheduleList
 		w.call(http.MethodGet, "/agent/schedules", "", nil, &got)
 		if len(got.Schedules) != 1 || got.Schedules[0].Failed != want {
 			t.Errorf("listed %+v, want failed %q", got.Schedules, want)

@@ -2,9 +2,11 @@ package gateway
 
 import (
 	"context"
+	"net/url"
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
@@ -12,7 +14,7 @@ import (
 // listSchemas is GET /schemas/: ?name=, ?kind=.
 func (g *Gateway) listSchemas(c *gin.Context, a actor) error {
 	if c.Query("kind") == catalog.KindWorkflow {
-		got, err := request[catalog.SchemaListResult](c.Request.Context(), g, a, "schema.list", catalog.SchemaList{Name: c.Query("name"), Kind: catalog.KindWorkflow}, "")
+		got, err := read[catalog.SchemaListResult](c.Request.Context(), g, a, readapi.Agents, chosen(c, "name", "kind"))
 		return respond(c, append([]catalog.SchemaRow{}, got.Schemas...), err)
 	}
 	rows, err := g.schemas(c.Request.Context(), a, c.Query("name"))
@@ -32,6 +34,10 @@ func (g *Gateway) schemas(ctx context.Context, a actor, name string) ([]catalog.
 		}
 		rows = append(rows, row)
 	}
-	got, err := request[catalog.SchemaListResult](ctx, g, a, "schema.list", catalog.SchemaList{Name: name}, "")
+	q := url.Values{}
+	if name != "" {
+		q.Set("name", name)
+	}
+	got, err := read[catalog.SchemaListResult](ctx, g, a, readapi.Agents, q)
 	return append(rows, got.Schemas...), err
 }

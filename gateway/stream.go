@@ -148,7 +148,7 @@ func (g *Gateway) released(ctx context.Context, a actor, view catalog.PlanView, 
 	case json.Unmarshal(e.Data, &h) != nil || h.Approval.IntentID == "" || view.UserID != a.user:
 		return false
 	}
-	page, err := g.approvals(ctx, a, bus.ApprovalsRequest{IntentID: h.Approval.IntentID})
+	page, err := g.approvals(ctx, a, h.Approval.IntentID)
 	return err == nil && len(page.Approvals) == 0
 }
 

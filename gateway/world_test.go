@@ -89,6 +89,7 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 		t.Fatal(err)
 	}
 	w.gateway.pace = p
+	w.gateway.Reads(w.core)
 	w.http = httptest.NewUnstartedServer(nil)
 	w.http.Config = edge.Default.Server(contract(t).Handler(t, w.gateway.Handler()))
 	w.http.Start()

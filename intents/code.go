@@ -47,5 +47,6 @@ const (
 	RateLimited       Code = "RATE_LIMITED"
 	NotFound          Code = "NOT_FOUND"
 	Unauthorized      Code = "UNAUTHORIZED"
+	AuditRequired     Code = "AUDIT_REQUIRED"
 	Internal          Code = "INTERNAL"
 )

@@ -74,5 +74,6 @@ var codes = []CodeInfo{
 	{RateLimited, 429, true, "too many requests", "try again after Retry-After"},
 	{NotFound, 404, false, "no such thing for this caller", "check the id, and the tenant and user of the key: lists, such as writ plan list, show what this caller may see"},
 	{Unauthorized, 401, false, "no valid credential", "send an API key in X-Api-Key, or as bearer to the APIs of OpenAI (base URL …/v1) and MCP; or a grant for reading as bearer: read_grant of POST /v1/grants"},
+	{AuditRequired, 428, true, "an audit.read must be on record before", "read with an API key: a gateway signs it"},
 	{Internal, 500, true, "the service failed; nothing was accepted", "try again; if that goes on, writ doctor and the server's log say why"},
 }

@@ -16,8 +16,8 @@
 // input out of the router. What is signed is what is executed: an Envelope
 // carries the canonical bytes, and nothing re-reads the received text.
 //
-// Signatures are verified by crypto/ed25519, once per submission of an intent
-// (docs/decisions/0020-stock-cryptography.md).
+// Signatures are verified by crypto/ed25519, once per submission of an intent:
+// with precomputed tables verdicts could depend on a process's history.
 package intents
 
 import (

@@ -10,8 +10,11 @@ import (
 // Leeway on issue and expiry; none on deadlines.
 const Leeway = 5 * time.Second
 
-// MaxGrantLife is the longest life of one grant.
-const MaxGrantLife = 15 * time.Minute
+// MaxGrantLife is the longest life of one grant; MaxReadGrantLife, of one for reading.
+const (
+	MaxGrantLife     = 15 * time.Minute
+	MaxReadGrantLife = 5 * time.Minute
+)
 
 // maxUnix bounds times so that adding to them cannot overflow: the year 9999.
 const maxUnix = 253402300799
@@ -25,7 +28,7 @@ type Grant struct {
 	Act      Act      `json:"act"`
 	Audience string   `json:"aud"`           // log origin
 	Expires  int64    `json:"exp"`           // Unix seconds
-	For      string   `json:"for,omitempty"` // "plan:<plan_id>", "run:<run_id>", ForReading
+	For      string   `json:"for,omitempty"` // "plan:<plan_id>", "run:<run_id>"
 	IssuedAt int64    `json:"iat"`           // Unix seconds
 	Issuer   string   `json:"iss"`           // log origin
 	ID       string   `json:"jti"`
@@ -34,6 +37,7 @@ type Grant struct {
 	Subject  string   `json:"sub"`
 	Tenant   string   `json:"tenant"`
 	Turn     string   `json:"turn_id,omitempty"`
+	Use      string   `json:"use,omitempty"` // UseRead; empty: intents
 }
 
 // Act names the user's client and how it was authenticated.
@@ -42,12 +46,20 @@ type Act struct {
 	Client string   `json:"client"`
 }
 
-// ForReading is what a grant is for that opens reads. It serves no intent, and no intent's grant
-// reads: those travel with intents, to executors and into bundles.
-const ForReading = "read"
+// UseRead is the use of a grant that opens reads. No intent can be signed under it, and no intent's
+// grant reads: those travel with intents, to executors and into bundles.
+const UseRead = "read"
 
 // Reads reports whether the grant opens reads.
-func (g Grant) Reads() bool { return g.For == ForReading }
+func (g Grant) Reads() bool { return g.Use == UseRead }
+
+// life is the longest life of such a grant.
+func (g Grant) life() time.Duration {
+	if g.Reads() {
+		return MaxReadGrantLife
+	}
+	return MaxGrantLife
+}
 
 // Standing reports whether the grant is bound to named work and is valid for nothing else.
 func (g Grant) Standing() bool { return g.For != "" }
@@ -92,8 +104,10 @@ func (m *Grants) open(token, audience string, keys Keys, now time.Time) (Grant, 
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant is for another log")
 	case g.Subject == "" || g.Tenant == "" || g.ID == "":
 		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant names no subject, tenant or id")
-	case g.IssuedAt < 0 || g.IssuedAt > maxUnix || g.Expires <= g.IssuedAt || g.Expires > g.IssuedAt+int64(MaxGrantLife/time.Second):
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes")
+	case g.Use != "" && !g.Reads():
+		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant has an unknown use")
+	case g.IssuedAt < 0 || g.IssuedAt > maxUnix || g.Expires <= g.IssuedAt || g.Expires > g.IssuedAt+int64(g.life()/time.Second):
+		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes, or one for reading than 5")
 	}
 	if !now.IsZero() {
 		if !key.NotAfter.IsZero() && now.After(key.NotAfter) {

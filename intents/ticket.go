@@ -21,7 +21,7 @@ type Ticket struct {
 	Issuer       string          `json:"iss"`
 	Key          string          `json:"key,omitempty"` // of the caller, whose intents share the executor; none for a vendor's
 	Obligations  []Obligation    `json:"obligations,omitempty"`
-	Oversees     bool            `json:"oversees,omitempty"` // of plans and logs: the actor sees those of the whole tenant
+	Oversees     bool            `json:"oversees,omitempty"` // of logs: the actor sees those of the whole tenant
 	Pins         []Pin           `json:"pins,omitempty"`
 	PolicyDigest string          `json:"policy_digest"`
 	Position     int64           `json:"position"`

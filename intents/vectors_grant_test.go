@@ -53,6 +53,9 @@ func grantVectors(s *vectorSet) {
 		{"standing-bare", "a standing grant that does not say for what kind of work", func(g *Grant) { g.For = "plan_1" }, GrantInvalid},
 		{"standing-run-of-plan", "a standing grant for a run that is named as the plan", func(g *Grant) { g.For = "run:plan_1" }, GrantInvalid},
 		{"standing-schedule", "a standing grant for work that an intent cannot name", func(g *Grant) { g.For = "schedule:s1" }, GrantInvalid},
+		{"read-use", "a grant for reading under an intent", func(g *Grant) { g.Use, g.Expires = UseRead, g.IssuedAt+300 }, GrantInvalid},
+		{"read-use-standing", "a grant for reading that plan", func(g *Grant) { g.Use, g.For, g.Expires = UseRead, "plan:plan_1", g.IssuedAt+300 }, GrantInvalid},
+		{"other-use", "a grant for another use", func(g *Grant) { g.Use = "intent" }, GrantInvalid},
 		{"standing-long", "a standing grant is minted anew every 15 minutes too", func(g *Grant) { g.For, g.Expires = "plan:plan_1", g.IssuedAt+86400 }, GrantInvalid},
 	} {
 		s.body(v.name, v.doc, with(v.change), v.expect)

@@ -108,6 +108,10 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 		return Refuse(RBACForbidden, "/actor/roles", "actor claims roles that the grant does not give")
 	case c.SessionID != g.Session || c.TurnID != g.Turn:
 		return Refuse(GrantInvalid, "/context", "grant is for another session or turn")
+	case g.Reads():
+		x := Refuse(GrantInvalid, "/actor/grant", "a grant for reading serves no intent")
+		x.Hint = "sign under the member grant of POST /v1/grants"
+		return x
 	case !g.Serves(c):
 		return Refuse(GrantInvalid, "/actor/grant", "standing grant is for other work")
 	}

@@ -229,22 +229,22 @@ func TestGrantRevoke(t *testing.T) {
 	w.Must(w.Router.Start(t.Context()))
 }
 
-// TestOverseersByCapability: capabilities, not names of roles, determine who sees all plans of the
-// tenant.
+// TestOverseersByCapability: capabilities, not names of roles, determine who sees the logs of
+// all users of the tenant.
 func TestOverseersByCapability(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	for role, capabilities := range map[string][]string{
-		"auditor": {"plans:read"}, "readers": {"plans:read", "audit:read"}, "keepers": {"plans:read", "admin:*"},
+		"auditor": {"logs:read"}, "readers": {"logs:read", "audit:read"}, "keepers": {"logs:read", "admin:*"},
 	} {
 		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: role, Capabilities: capabilities}}), intents.OK)
 	}
-	w.Bus.On("plan.list", routertest.Always(routertest.Done(catalog.PlanListResult{Plans: []catalog.PlanView{}})))
+	w.Bus.On("logs.stream", routertest.Always(routertest.Done(catalog.LogsStreamResult{StreamURL: "ws://127.0.0.1/v1/logs/x", ExpiresSec: 90})))
 	for i, c := range []struct {
 		role string
 		want bool
-	}{{"user", false}, {"auditor", false}, {"readers", true}, {"keepers", true}, {"admin", true}} {
-		w.OK(routertest.Intent{By: w.Manager, Roles: []string{c.role}, Type: "plan.list", Args: catalog.PlanList{}})
-		if got := w.Bus.Calls("plan.list")[i].Ticket.Oversees; got != c.want {
+	}{{"user", false}, {"auditor", false}, {"readers", true}, {"keepers", true}} {
+		w.OK(routertest.Intent{By: w.Gateway, Roles: []string{c.role}, Type: "logs.stream", Args: catalog.LogsStream{RunID: routertest.PlanID("p1")}})
+		if got := w.Bus.Calls("logs.stream")[i].Ticket.Oversees; got != c.want {
 			t.Errorf("%s oversees: %v", c.role, got)
 		}
 	}

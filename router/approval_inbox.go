@@ -84,6 +84,9 @@ func (r *Router) inbox(g intents.Grant) []waiting {
 	reader := intents.Approver{User: g.Subject, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}
 	var out []waiting
 	for _, h := range slices.Backward(r.state.Holds(g.Tenant)) {
+		if !g.Serves(h.Context) {
+			continue
+		}
 		held := shown(h)
 		held.Mine = h.User == g.Subject
 		held.MayDecide = approver && slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(reader, h.Requesters) })
@@ -155,47 +158,6 @@ func (r *Router) keptInputs(ctx context.Context, h state.Hold) (inputs intents.D
 		r.cfg.Log.WarnContext(ctx, "approvers are not shown an input", slog.String("intent_id", h.Decision.IntentID), slog.Any("error", err)) // the input's mark is shown instead
 	}
 	return inputs, nil
-}
-
-// Reader verifies the grant of a read. Of the grant's roles only those count that the API key and
-// user row still give, so a role that was revoked a minute ago reads nothing. A grant of intents
-// reads nothing.
-func (r *Router) Reader(token string) (intents.Grant, error) {
-	v := r.state.View()
-	g, err := intents.OpenGrant(token, r.state.Origin(), v, r.cfg.Now())
-	if err != nil {
-		return g, err
-	}
-	if !g.Reads() {
-		return g, intents.Refuse(intents.GrantInvalid, "", "a grant of intents reads nothing: send an API key (X-Api-Key), or the read_grant of POST /v1/grants")
-	}
-	if before := v.RevokedBefore(g.Tenant, g.Subject); !before.IsZero() && time.Unix(g.IssuedAt, 0).Before(before) {
-		return g, intents.Refuse(intents.GrantInvalid, "", "grant is revoked")
-	}
-	roles, disabled := v.RolesNow(&g)
-	if disabled {
-		return g, intents.Refuse(intents.RBACForbidden, "", "the user or the API key is not there any more")
-	}
-	g.Roles = roles
-	return g, nil
-}
-
-// approvals answers the gateway for the user of the grant in the request.
-func (r *Router) approvals(ctx context.Context, q bus.ApprovalsRequest) bus.ApprovalsReply {
-	g, err := r.Reader(q.Grant)
-	var out bus.ApprovalsReply
-	if err == nil {
-		out, err = r.Inbox(ctx, g, q)
-	}
-	var refusal *intents.Refusal
-	switch {
-	case errors.As(err, &refusal):
-		return bus.ApprovalsReply{Code: string(refusal.Code), Reason: refusal.Reason}
-	case err != nil:
-		r.cfg.Log.ErrorContext(ctx, "approvals", slog.String("error", err.Error()))
-		return bus.ApprovalsReply{Code: string(intents.Internal)}
-	}
-	return out
 }
 
 // smallBlob reads a blob of a tenant if it is small enough to be shown.

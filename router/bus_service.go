@@ -23,15 +23,10 @@ func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
 	return r.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots + r.cfg.Waits,
 		Endpoints: map[string]bus.Handler{
-			bus.Intents:         r.serveIntent,
-			bus.Batches:         r.serveBatch,
-			bus.DirectoryAPIKey: questions(r, bus.APIKeyReply{Error: "not an API key request"}, r.apiKey),
-			bus.DirectoryUser:   questions(r, bus.UserReply{Error: "not a user request", Disabled: true}, r.user),
-			bus.DirectoryApprovals: func(ctx context.Context, raw []byte) []byte {
-				return questions(r, bus.ApprovalsReply{Code: string(intents.SchemaInvalid), Reason: "not a question for approvals"}, func(q bus.ApprovalsRequest) bus.ApprovalsReply {
-					return r.approvals(ctx, q)
-				})(ctx, raw)
-			},
+			bus.Intents:           r.serveIntent,
+			bus.Batches:           r.serveBatch,
+			bus.DirectoryAPIKey:   questions(r, bus.APIKeyReply{Error: "not an API key request"}, r.apiKey),
+			bus.DirectoryUser:     questions(r, bus.UserReply{Error: "not a user request", Disabled: true}, r.user),
 			bus.DirectoryRegistry: questions(r, bus.RegistryReply{Error: "not a registry request"}, r.Registry),
 			bus.PlansSilent:       r.serveSilent,
 		},

@@ -173,23 +173,6 @@ func TestServeDirectory(t *testing.T) {
 	}
 }
 
-// A request over NATS with a grant of intents is shown nothing.
-func TestServeApprovalsToReaders(t *testing.T) {
-	c := serve(t)
-	c.Pin("pay", catalog.Once)
-	c.Approval(`{"once":true}`, "zoe")
-	for _, plan := range []string{"p1", "p2"} {
-		c.Want(c.Begun(plan, "pay").Started(1).Call("pay", `{}`), intents.ApprovalRequired)
-	}
-	for work, want := range map[string]int{intents.ForReading: 2, "": 0, "plan:" + routertest.PlanID("p1"): 0, "run:" + routertest.PlanID("p1"): 0} {
-		q, err := json.Marshal(bus.ApprovalsRequest{Grant: c.Grant("ana", "default", routertest.Intent{Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})})
-		c.Must(err)
-		if got := ask[bus.ApprovalsReply](c, natsserver.Gateway, bus.DirectoryApprovals, q); (got.Code == "") != (want > 0) || len(got.Approvals) != want {
-			t.Errorf("for %q: %+v", work, got)
-		}
-	}
-}
-
 // A batch over NATS, as over HTTP.
 func TestServeBatch(t *testing.T) {
 	c := serve(t)

@@ -271,7 +271,7 @@ func (r *Router) claims(ctx context.Context, d *decision, t *intents.Ticket) err
 			t.Scope.InputKeys = in
 		}
 	}
-	if d.row.Executor == "plans" || d.row.Executor == "logs" {
+	if d.row.Executor == "logs" {
 		caps, _ := d.view.Capabilities(d.env.Principal().Tenant, d.roles)
 		t.Oversees = state.Oversees(caps)
 	}

@@ -233,6 +233,7 @@ func TestPlansOfOthersLookMissing(t *testing.T) {
 				o.Args = catalog.Cancel{PlanID: id, Reason: "enough"}
 			case "plan.get":
 				o.Args = catalog.PlanGet{PlanID: id}
+				o.By = r.Manager
 			case "run.replay":
 				o.Args = catalog.RunReplay{RunID: id, FromNode: "parse", Mode: catalog.ReplayFreeze}
 			}

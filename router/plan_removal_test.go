@@ -78,7 +78,7 @@ func TestLongClosedPlan(t *testing.T) {
 	closed.IntentHistory = nil
 	w.Bus.On("plan.get", routertest.Always(routertest.Done(catalog.PlanGetResult{Plan: closed})))
 	read := func(w *routertest.World, typ string, args any, plan string) *intents.Answer {
-		return w.Do(routertest.Intent{By: w.Gateway, Type: typ, Args: args, Ctx: intents.Context{PlanID: plan}})
+		return w.Do(routertest.Intent{By: w.Manager, Type: typ, Args: args, Ctx: intents.Context{PlanID: plan}})
 	}
 	w.Want(read(w, "plan.get", catalog.PlanGet{PlanID: p.ID}, p.ID), intents.OK)
 	w.Clock.Move(state.PlanKept)

@@ -3,6 +3,7 @@ package router_test
 import (
 	"encoding/json"
 	"fmt"
+	"strings"
 	"testing"
 	"time"
 
@@ -31,13 +32,7 @@ func fire(w *routertest.World, plan, schedule string, due time.Time, change func
 
 func listed(w *routertest.World) []catalog.Schedule {
 	w.Helper()
-	a := w.Want(w.Do(routertest.Intent{By: w.Gateway, Type: "schedule.list", Args: struct{}{}}), intents.OK)
-	var told struct{ Schedules []catalog.Schedule }
-	w.Must(json.Unmarshal(a.Details, &told))
-	if n := routertest.Result[catalog.ScheduleCount](w, a).Schedules; n != len(told.Schedules) {
-		w.Errorf("%d schedules, told %d", n, len(told.Schedules))
-	}
-	return told.Schedules
+	return w.Dir.Schedules("default", "ana")
 }
 
 // TestSchedule: a schedule exists until it is deleted, and opens one plan for each of its times and
@@ -179,9 +174,14 @@ func TestOfAgentsAlone(t *testing.T) {
 	show := task.Intent("action", catalog.Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/orders"}`)})
 	show.Ctx.Call = "1.0"
 	shown := w.Want(w.Do(show), intents.OK)
+	list := task.Intent("schedule.list", struct{}{})
+	list.Ctx.Call = "1.2"
 	remind := task.Intent("schedule.put", catalog.SchedulePut{Input: "Ask again.", Cron: "0 9 * * *"})
 	remind.Ctx.Call = "1.1"
 	w.Want(w.Do(remind), intents.OK)
+	if a := w.Want(w.Do(list), intents.OK); !strings.Contains(string(a.Details), "Ask again.") || routertest.Result[catalog.ScheduleCount](w, a).Schedules != 1 {
+		t.Errorf("%s of %s", a.Details, a.Outcome.Result)
+	}
 	if again := w.Do(show); again.Code != intents.OK || *again.Position != *shown.Position {
 		t.Errorf("the same call is the same intent: %+v", again)
 	}
@@ -191,7 +191,7 @@ func TestOfAgentsAlone(t *testing.T) {
 		for _, c := range w.Dir.PlanDetails("default", task.Plan.ID, 1, "").Calls {
 			told = append(told, c.Call+" "+c.Type+" "+c.Status)
 		}
-		if diff := cmp.Diff([]string{"1.0 action done", "1.1 schedule.put done"}, told); diff != "" {
+		if diff := cmp.Diff([]string{"1.0 action done", "1.1 schedule.put done", "1.2 schedule.list done"}, told); diff != "" {
 			t.Error(diff)
 		}
 	}

@@ -2,10 +2,12 @@ package router
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -19,7 +21,13 @@ import (
 // signature, an expired intent and a forbidden one, each with its exact code, and accepts one good
 // intent. It runs Decide over a temporary directory in memory, with keys, tenant and grant of its
 // own; it writes nothing. It runs before the router is ready and before every policy swap.
+//
+// A policy that names a type which is no intent is refused: its rule would decide nothing. What
+// people read is no intent, and policies are not asked about it.
 func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
+	if err := r.knowsTypes(engine); err != nil {
+		return err
+	}
 	p, err := newProof(r, engine)
 	if err != nil {
 		return fmt.Errorf("self-proof: %w", err)
@@ -49,6 +57,18 @@ func (r *Router) SelfProof(ctx context.Context, engine *policies.Engine) error {
 		}
 		if got != c.want {
 			return fmt.Errorf("self-proof: %s gives %s, must be %s: the router refuses to be ready", c.name, got, c.want)
+		}
+	}
+	return nil
+}
+
+// knowsTypes refuses a policy that compares the type of an intent with what is none. A vendor's type
+// may come later.
+func (r *Router) knowsTypes(engine *policies.Engine) error {
+	types := cmp.Or(r.cfg.Catalog, catalog.Builtin())
+	for _, n := range engine.Names() {
+		if _, known := types.Lookup(n.Name); n.Kind == policies.NameType && !known && !strings.HasPrefix(n.Name, "x.") {
+			return fmt.Errorf("%s names %q, which is no intent type: GET /v1/catalog lists them", n.Where(), n.Name)
 		}
 	}
 	return nil

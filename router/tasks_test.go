@@ -187,6 +187,5 @@ func TestStandingGrantReadsNoOtherPlan(t *testing.T) {
 	}
 	w.Want(read(work, "plan.get", catalog.PlanGet{PlanID: routertest.PlanID("p1")}), intents.DispatchUnavailable)
 	w.Want(read(work, "plan.get", catalog.PlanGet{PlanID: routertest.PlanID("p2")}), intents.TaskScope)
-	w.Want(read(work, "plan.list", catalog.PlanList{}), intents.TaskScope)
 	w.Want(read("", "plan.get", catalog.PlanGet{PlanID: routertest.PlanID("p2")}), intents.DispatchUnavailable)
 }

@@ -103,6 +103,7 @@ var allTransitions = []Transition{
 	hitlApprove, approvalAsk,
 	registryPush, agentGet, agentAsk,
 	schedulePut, scheduleList, scheduleDelete, action,
+	auditRead,
 	keyPut, adminPut, skillApprove, policyPush, grantRevoke, intentResolve, recordErase,
 }
 

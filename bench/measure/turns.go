@@ -50,7 +50,7 @@ var mix = []sample{
 	{1, intents.RoleManager, "memory.query", func(_ turn, n int) any {
 		return catalog.MemoryQuery{Text: fmt.Sprint("ranking of week ", n), Scope: "session"}
 	}},
-	{1, intents.RoleManager, "plan.list", func(turn, int) any { return catalog.PlanList{} }},
+	{1, intents.RoleManager, "session.get", func(_ turn, n int) any { return catalog.SessionRef{SessionID: fmt.Sprint("sess_", n)} }},
 }
 
 var script = strings.Repeat("rows = [r for r in rows if r['active'] and r['score'] > 0.5]\n", 8)
@@ -142,7 +142,7 @@ var answers = map[string]intents.Report{
 	"skill.find":   {Result: json.RawMessage(`{"skills":[{"name":"outlet_list","description":"Lists outlets with what they sold."}]}`)},
 	"skill.load":   {Result: raw(`{"name":"outlet_list","description":"Lists outlets with what they sold.","input_schema":{},"output_schema":{},"execution_mode":"sync","endpoint":"shop","effect":"pure","digest":"sha256:%064d"}`, 0)},
 	"memory.query": {Result: json.RawMessage(`{"hits":[],"by":"words"}`)},
-	"plan.list":    {Result: json.RawMessage(`{"plans":[]}`)},
+	"session.get":  {Result: json.RawMessage(`{"session_id":"sess_1","user_id":"ana","status":"active","started_at":"2026-01-31T00:00:00Z","last_active":"2026-01-31T00:00:00Z","turn_history":[]}`)},
 	"skill.call": {
 		Result: json.RawMessage(`{"output":[{"outlet_id":"o_1","name":"North 1","score":0.93},{"outlet_id":"o_2","name":"North 2","score":0.71}]}`),
 		Events: []intents.ReportedEvent{{Event: "skill.called", Payload: json.RawMessage(`{"skill_id":"outlet_list","input_size_bytes":80,"response_size_bytes":120,"duration_ms":3}`)}},

@@ -124,7 +124,6 @@ func crossings() []crossing {
 		{subject: bus.Batches, account: accountCore, by: signers, within: intentTime},
 		{subject: bus.DirectoryAPIKey, account: accountCore, by: gateway},
 		{subject: bus.DirectoryUser, account: accountCore, by: gateway},
-		{subject: bus.DirectoryApprovals, account: accountCore, by: gateway},
 		{subject: bus.DirectoryRegistry, account: accountCore, by: gateway},
 		{subject: bus.PlansSilent, account: accountCore, by: gateway},
 		// One way: the stream FRAMES stores them, and there are no replies. Only drivers and the

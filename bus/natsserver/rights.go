@@ -80,7 +80,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	r := executor(role, types)
 	switch role {
 	case Skills:
-		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role))
+		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role), queued(bus.SkillAnswers, role))
 	case Logs:
 		r.subscribe = append(append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role)), discoverable(bus.LogStreams)...)
 		r.replies = 2 // two services share its connection, and both answer requests to all
@@ -155,7 +155,7 @@ func router(inbox string) *right {
 		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   intentTime,
 	}
-	for _, subject := range []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryApprovals, bus.DirectoryRegistry, bus.PlansSilent} {
+	for _, subject := range []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryRegistry, bus.PlansSilent} {
 		r.subscribe = append(r.subscribe, queued(subject, Router))
 	}
 	return r

@@ -9,7 +9,6 @@ import (
 	"net/http"
 	"os"
 	"strings"
-	"time"
 
 	gocmp "github.com/google/go-cmp/cmp"
 	"github.com/google/go-cmp/cmp/cmpopts"
@@ -118,9 +117,9 @@ func checkJWKS(ts *testscript.TestScript, w *world, _ []string) {
 	}
 }
 
-// reader is the header of a read as an auditor of tenant default: a grant for reading.
+// reader is the header of a read by the owner of the first API key, who oversees tenant default.
 func reader(ts *testscript.TestScript, w *world) http.Header {
-	return http.Header{"Authorization": {"Bearer " + w.grant(ts, grantFor{user: "local", tenant: "default", roles: []string{"user", "auditor"}, at: time.Now(), work: intents.ForReading})}}
+	return http.Header{"X-Api-Key": {must[string](ts)(datadir.LocalKey(w.data))}}
 }
 
 // accepted posts an intent that must be executed; its answer is printed.

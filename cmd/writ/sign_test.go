@@ -44,7 +44,6 @@ type grantFor struct {
 	at           time.Time
 	by           intents.Role
 	session      string // empty: that of intents of no plan
-	work         string // purpose of the grant
 }
 
 func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
@@ -55,7 +54,7 @@ func (w *world) grant(ts *testscript.TestScript, g grantFor) string {
 	return must[string](ts)(intents.IssueGrant(w.keys(ts)[g.by], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: g.user, Tenant: g.tenant,
 		Roles: g.roles, Act: intents.Act{Client: "key:local", AMR: []string{"api_key"}}, Session: cmp.Or(g.session, sessionID), Turn: turnID,
-		IssuedAt: g.at.Unix(), Expires: g.at.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + rand.Text(), For: g.work,
+		IssuedAt: g.at.Unix(), Expires: g.at.Add(intents.MaxGrantLife).Unix(), ID: "grant_" + rand.Text(),
 	}))
 }
 

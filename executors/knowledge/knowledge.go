@@ -16,7 +16,6 @@
 package knowledge
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -28,6 +27,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/views"
 )
 
 // Name of the executor.
@@ -47,29 +47,29 @@ func Handlers(cfg Config) map[string]executors.Handler {
 	k := &knowledge{cfg}
 	return executors.Fresh(cfg.Documents, map[string]executors.Handler{
 		"kb.index": executors.WithArgs(k.index), "kb.search": executors.WithArgs(k.search),
-		"kb.list": executors.WithArgs(k.list), "kb.remove": executors.WithArgs(k.remove),
+		"kb.remove": executors.WithArgs(k.remove),
 	}, searched)
 }
 
 // searched are the indices of the intents that search or remove chunks.
 var searched = map[string][]string{
-	"kb.index": {storage.IndexChunks}, "kb.search": {storage.IndexChunks}, "kb.list": {storage.IndexChunks}, "kb.remove": {storage.IndexChunks},
+	"kb.index": {storage.IndexChunks}, "kb.search": {storage.IndexChunks}, "kb.remove": {storage.IndexChunks},
 }
 
 type knowledge struct{ Config }
 
 // Kinds and states of records.
 const (
-	kindDocument = "document"
+	kindDocument = views.KnowledgeDocument
 	kindChunk    = "chunk"
 
 	stateWriting = "writing"
-	stateLive    = "live"
+	stateLive    = views.KnowledgeLive
 	stateRemoved = "removed"
 )
 
-// everybody is the reader of a tenant's documents. No user has this id.
-const everybody = "*"
+// everybody is the reader of a tenant's documents.
+const everybody = views.Everybody
 
 // record is a document of kb_chunks.
 type record struct {
@@ -152,34 +152,6 @@ func readerOf(o *executors.Intent, scope string) (string, error) {
 func refuse(code intents.Code, pointer, reason string) error {
 	return executors.Fail(code, reason+" (at "+pointer+")").
 		WithDetails(map[string]any{"violations": []map[string]string{{"pointer": pointer, "reason": reason}}})
-}
-
-const defaultList = 20
-
-// list gives the documents that the actor finds, newest first.
-func (k *knowledge) list(ctx context.Context, o *executors.Intent, args catalog.KBList) (*executors.Result, error) {
-	page, err := k.Documents.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexChunks, storage.Query{
-		Terms: map[string][]string{"kind": {kindDocument}, "state": {stateLive}, "reader": readers(o)},
-		Sort:  "-created_at", Limit: cmp.Or(args.Limit, defaultList), After: args.After,
-	})
-	if err != nil {
-		return nil, executors.Store(err)
-	}
-	out := catalog.KBListResult{Documents: []catalog.KBDocument{}, Cursor: page.Cursor}
-	for _, doc := range page.Documents {
-		r, err := readRecord(doc)
-		if err != nil {
-			return nil, err
-		}
-		if !slices.Contains(readers(o), r.Reader) {
-			continue // the store has filtered already
-		}
-		out.Documents = append(out.Documents, catalog.KBDocument{
-			DocumentID: r.ID, Title: r.Title, MediaType: r.MediaType, Scope: r.scope(), Metadata: r.Metadata,
-			Chunks: r.Chunks, SizeBytes: r.SizeBytes, Source: r.Source, CreatedAt: r.CreatedAt,
-		})
-	}
-	return &executors.Result{Value: out}, nil
 }
 
 // readers are the readers whose documents an intent may find.

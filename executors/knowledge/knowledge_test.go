@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/blobdir"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/storage/views"
 )
 
 // dimension of vectors: that of the model whose vectors are in testdata.
@@ -119,8 +120,10 @@ func titles(found catalog.KBSearchResult) string {
 
 func (b *bench) listed(tb testing.TB, user string) string {
 	tb.Helper()
-	var got catalog.KBListResult
-	b.Must(tb, as("acme", user, "kb.list", catalog.KBList{}), &got)
+	got, err := views.Knowledge(tb.Context(), b.docs, "acme", user, catalog.KBList{})
+	if err != nil {
+		tb.Fatal(err)
+	}
 	var out []string
 	for _, d := range got.Documents {
 		out = append(out, d.Title)

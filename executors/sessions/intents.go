@@ -1,15 +1,12 @@
 package sessions
 
 import (
-	"cmp"
 	"context"
-	"encoding/json"
 	"slices"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/storage"
 )
 
 // get reads a session with its whole history, or with a page of it: the newest turns
@@ -46,37 +43,6 @@ func (s *session) page(before string, limit int) (older string, err error) {
 	}
 	s.Messages = s.Messages[len(s.Messages)-limit:]
 	return s.Messages[0].ID, nil
-}
-
-// Limits of a list.
-const (
-	defaultList = 20
-	maxList     = 100
-)
-
-// list gives the user's sessions, the most recently active first, without histories and
-// workflow states: session.get has them.
-func (s *sessions) list(ctx context.Context, o *executors.Intent, args catalog.SessionList) (*executors.Result, error) {
-	args.Limit = cmp.Or(args.Limit, defaultList)
-	if args.Limit < 0 || args.Limit > maxList {
-		return nil, executors.Fail(intents.MalformedArgs, "limit is 1 to 100")
-	}
-	page, err := s.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexSessions, storage.Query{
-		Terms: map[string][]string{"user_id": {o.Ticket.Actor.UserID}}, Sort: "-last_active", After: args.After, Limit: args.Limit,
-	})
-	if err != nil {
-		return nil, executors.Store(err)
-	}
-	out := catalog.SessionListResult{Sessions: []catalog.Session{}, Cursor: page.Cursor}
-	for _, doc := range page.Documents {
-		var found session
-		if err := json.Unmarshal(doc.Body, &found); err != nil {
-			return nil, executors.Fail(intents.ExecutorFailed, "a stored session cannot be read")
-		}
-		found.Messages, found.Workflow = nil, nil
-		out.Sessions = append(out.Sessions, found.view(s.time()))
-	}
-	return &executors.Result{Value: out}, nil
 }
 
 // create begins an active session with a time to live.

@@ -40,24 +40,18 @@ type Config struct {
 	MaxTurns  int           // 0: MaxTurns
 }
 
-// The states of sessions, as written.
-const (
-	active    = catalog.SessionActive
-	abandoned = "ABANDONED"
-)
+// active is the state of a session that accepts turns, as written.
+const active = catalog.SessionActive
 
 // Handlers of the executor. They have no state.
 func Handlers(cfg Config) map[string]executors.Handler {
 	s := &sessions{cfg.Documents, cfg.Now, cmp.Or(cfg.TTL, DefaultTTL), min(cmp.Or(cfg.MaxTurns, MaxTurns), mostTurns)}
-	return executors.Fresh(cfg.Documents, map[string]executors.Handler{
-		"session.get": executors.WithArgs(s.get), "session.list": executors.WithArgs(s.list), "session.create": executors.WithArgs(s.create),
+	return map[string]executors.Handler{
+		"session.get": executors.WithArgs(s.get), "session.create": executors.WithArgs(s.create),
 		"session.append": executors.WithArgs(s.append), "session.update": executors.WithArgs(s.update), "session.close": executors.WithArgs(s.close),
 		"session.resume": executors.WithArgs(s.resume), "soul.get": executors.WithArgs(s.soul), "soul.put": executors.WithArgs(s.putSoul),
-	}, searched)
+	}
 }
-
-// searched are the indices that intents search.
-var searched = map[string][]string{"session.list": {storage.IndexSessions}}
 
 type sessions struct {
 	docs  storage.Documents
@@ -96,7 +90,7 @@ type message struct {
 // live reports whether turns may still be appended. A session past its time to live is
 // abandoned, whether or not that was recorded.
 func (s *session) live(now time.Time) bool {
-	return s.State == active && (s.TTLAt == nil || s.TTLAt.After(now))
+	return catalog.StatusOfSession(s.State, s.TTLAt, now) == active
 }
 
 // untouched reports whether s is still as its intent created it; fresh is what the same
@@ -115,11 +109,8 @@ func (s *sessions) touch(found *session, now time.Time) {
 // view is the session as its owner sees it.
 func (s *session) view(now time.Time) catalog.Session {
 	v := catalog.Session{
-		SessionID: s.ID, UserID: s.User, Status: s.State, TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
+		SessionID: s.ID, UserID: s.User, Status: catalog.StatusOfSession(s.State, s.TTLAt, now), TTL: s.TTLAt, StartedAt: s.StartedAt, LastActive: s.LastActive,
 		Agent: s.Agent, TurnHistory: make([]catalog.Turn, len(s.Messages)), WorkflowState: s.Workflow, ResumedFrom: s.From, Summary: s.Summary,
-	}
-	if s.State == active && !s.live(now) {
-		v.Status = abandoned
 	}
 	for i, m := range s.Messages {
 		v.TurnHistory[i] = catalog.Turn{Role: m.Role, Content: m.Content, Timestamp: m.TS, IntentSummary: m.Summary}

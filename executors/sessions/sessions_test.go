@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/storage/views"
 )
 
 type bench struct {
@@ -257,8 +258,10 @@ func TestList(t *testing.T) {
 	var got []string
 	after := ""
 	for pages := 0; pages == 0 || after != ""; pages++ {
-		var page catalog.SessionListResult
-		b.Must(t, intent("session.list", catalog.SessionList{Limit: 2, After: after}), &page)
+		page, err := views.Sessions(t.Context(), b.docs, "acme", "ana", catalog.SessionList{Limit: 2, After: after}, b.clock())
+		if err != nil {
+			t.Fatal(err)
+		}
 		for _, s := range page.Sessions {
 			got = append(got, s.SessionID)
 		}

@@ -27,10 +27,10 @@ const (
 // the tenant have another share of that size.
 var keptShares = ratelimit.Shares{All: maxKept, Tenant: maxKept / 4, Key: maxKept / 8}
 
-// cache stores answers of pure skills for the time that their approval sets. One call at a time
+// Cache stores answers of pure skills for the time that their approval sets. One call at a time
 // asks a server for a cacheable answer; equal calls wait for it. It is in memory only, so no answer
 // outlives the headers and the environment of the process that called the server.
-type cache struct {
+type Cache struct {
 	now func() time.Time
 
 	mu       sync.Mutex // guards the fields below
@@ -57,8 +57,9 @@ func (k cachedAnswer) serves(a intents.Principal) bool {
 
 func (k cachedAnswer) size() int { return len(k.content.JSON) + len(k.content.Text) }
 
-func newCache(now func() time.Time) *cache {
-	return &cache{now: now, kept: ratelimit.NewTable[cachedAnswer](keptShares, nil), inFlight: map[string]chan struct{}{}}
+// NewCache makes an empty one.
+func NewCache(now func() time.Time) *Cache {
+	return &Cache{now: now, kept: ratelimit.NewTable[cachedAnswer](keptShares, nil), inFlight: map[string]chan struct{}{}}
 }
 
 // keyOf names everything that an answer depends on; empty: it must not be cached. Another approval,
@@ -88,7 +89,7 @@ func keyOf(in invocation) (string, error) {
 
 // get returns a cached answer, or waits once for a call under way that may produce it. If there is
 // none, the caller asks the server and calls end when done.
-func (c *cache) get(ctx context.Context, key string, age time.Duration) (k cachedAnswer, found bool, end func(), err error) {
+func (c *Cache) get(ctx context.Context, key string, age time.Duration) (k cachedAnswer, found bool, end func(), err error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if k, found = c.fresh(key, age); found {
@@ -119,7 +120,7 @@ func (c *cache) get(ctx context.Context, key string, age time.Duration) (k cache
 }
 
 // fresh needs mu.
-func (c *cache) fresh(key string, age time.Duration) (cachedAnswer, bool) {
+func (c *Cache) fresh(key string, age time.Duration) (cachedAnswer, bool) {
 	k, ok := c.kept.Get(key)
 	since := c.now().Sub(k.at)
 	return k, ok && since >= 0 && since < age
@@ -127,7 +128,7 @@ func (c *cache) fresh(key string, age time.Duration) (cachedAnswer, bool) {
 
 // keep caches an answer in place of the least recently used ones of its share. It drops an answer
 // requested before the last invalidation (swept).
-func (c *cache) keep(key string, k cachedAnswer, swept int) {
+func (c *Cache) keep(key string, k cachedAnswer, swept int) {
 	if k.size() > maxKeptOne {
 		return
 	}
@@ -140,14 +141,14 @@ func (c *cache) keep(key string, k cachedAnswer, swept int) {
 }
 
 // sweeps is how often answers were invalidated.
-func (c *cache) sweeps() int {
+func (c *Cache) sweeps() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.swept
 }
 
 // forget drops answers, also those under way, and returns their number.
-func (c *cache) forget(which func(cachedAnswer) bool) (removed int) {
+func (c *Cache) forget(which func(cachedAnswer) bool) (removed int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.swept++
@@ -160,7 +161,7 @@ func (c *cache) forget(which func(cachedAnswer) bool) (removed int) {
 	return removed
 }
 
-// maxListed bounds the answers that cache.stats names.
+// maxListed bounds the answers that Stats names.
 const maxListed = 100
 
 // invalidate drops the answers that serve the actor, not those of others.
@@ -184,21 +185,21 @@ func (s *skills) invalidate(_ context.Context, o *executors.Intent, a catalog.Ca
 	return &executors.Result{Value: catalog.CacheInvalidateResult{Removed: removed}}, nil
 }
 
-// stats counts the answers that serve the actor, and names the newest.
-func (s *skills) stats(_ context.Context, o *executors.Intent, _ struct{}) (*executors.Result, error) {
+// Stats counts the answers that serve a user, and names the newest.
+func (c *Cache) Stats(of intents.Principal) catalog.CacheStatsResult {
 	out := catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{}}
-	s.cache.mu.Lock()
-	for _, k := range s.cache.kept.All() {
-		if k.serves(o.Ticket.Actor) {
+	c.mu.Lock()
+	for _, k := range c.kept.All() {
+		if k.serves(of) {
 			out.SizeBytes += int64(k.size())
 			out.Answers = append(out.Answers, catalog.CachedAnswer{Key: k.name, SizeBytes: int64(k.size()), Shared: k.user == "", KeptAt: k.at})
 		}
 	}
-	s.cache.mu.Unlock()
+	c.mu.Unlock()
 	slices.SortStableFunc(out.Answers, func(a, b catalog.CachedAnswer) int {
 		return cmp.Or(b.KeptAt.Compare(a.KeptAt), strings.Compare(a.Key, b.Key))
 	})
 	out.Entries = len(out.Answers)
 	out.Answers = out.Answers[:min(out.Entries, maxListed)]
-	return &executors.Result{Value: out}, nil
+	return out
 }

@@ -172,9 +172,8 @@ func TestCacheInvalidated(t *testing.T) {
 		o.Ticket.Actor.UserID, o.Ticket.Actor.Tenant = user, tenant
 		return o
 	}
-	stats := func(user, tenant string) (out catalog.CacheStatsResult) {
-		b.Must(t, as(user, tenant, executortest.Intent{Type: "cache.stats", Args: struct{}{}}), &out)
-		return out
+	stats := func(user, tenant string) catalog.CacheStatsResult {
+		return b.cache.Stats(intents.Principal{UserID: user, Tenant: tenant})
 	}
 	invalidate := func(user, tenant, scope, key string) int {
 		var out catalog.CacheInvalidateResult

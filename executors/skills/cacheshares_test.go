@@ -21,7 +21,7 @@ func TestCacheShares(t *testing.T) {
 		"the own tenant": {"a", func(int) string { return "ben" }, 1 << 20},
 		"shared answers": {"a", func(int) string { return "" }, 1 << 20},
 	} {
-		c := newCache(func() time.Time { return now })
+		c := NewCache(func() time.Time { return now })
 		c.keep("hers", cachedAnswer{at: now, tenant: "a", user: "ana"}, 0)
 		large := cachedAnswer{at: now, tenant: flood.tenant, content: executors.Content{Text: string(make([]byte, flood.size))}}
 		last := 0

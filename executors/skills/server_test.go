@@ -107,6 +107,7 @@ func answer(structured, text string) server.ToolHandlerFunc {
 type bench struct {
 	*executortest.Executor
 	registry *skills.Registry
+	cache    *skills.Cache
 	blobs    storage.Blobs
 	clock    atomic.Int64 // seconds added to the time
 }
@@ -132,7 +133,8 @@ func open(t *testing.T, sites map[string]*site) *bench {
 			t.Fatal(err)
 		}
 	}
-	b.Executor = executortest.New(t, skills.Name, b.now, skills.Handlers(skills.Config{Registry: b.registry, Blobs: blobs, Now: b.now}))
+	b.cache = skills.NewCache(b.now)
+	b.Executor = executortest.New(t, skills.Name, b.now, skills.Handlers(skills.Config{Registry: b.registry, Blobs: blobs, Cache: b.cache, Now: b.now}))
 	return b
 }
 

@@ -39,6 +39,7 @@ var _ Server = (*mcp.Client)(nil)
 type Config struct {
 	Registry *Registry
 	Blobs    storage.Blobs
+	Cache    *Cache // of answers; nil: one of its own
 	Now      func() time.Time
 	Log      *slog.Logger
 
@@ -50,17 +51,17 @@ type Config struct {
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
-	s := &skills{Config: cfg, cache: newCache(cfg.Now)}
+	s := &skills{Config: cfg, cache: cmp.Or(cfg.Cache, NewCache(cfg.Now))}
 	return map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
-		"cache.invalidate": executors.WithArgs(s.invalidate), "cache.stats": executors.WithArgs(s.stats),
+		"cache.invalidate": executors.WithArgs(s.invalidate),
 	}
 }
 
 type skills struct {
 	Config
 	rates rates
-	cache *cache
+	cache *Cache
 }
 
 // Bounds of the description of a skill in an answer, in bytes.

@@ -144,7 +144,7 @@ type EraseResult struct {
 func RemainingCopies(parts []string) []string {
 	const erase = ", and erase each with writ intent erase INTENT_ID --reason TEXT"
 	out := []string{
-		"in results of reads that showed it (plan.get, plan.list, message.list, transcript.get, session.get, session.list, memory.query, read_memory, read_lines, kb.search): list them with writ audit search --kind intent --type TYPE" + erase + " --parts result",
+		"in results of intents that showed it (plan.get, transcript.get, session.get, memory.query, read_memory, read_lines, kb.search): list them with writ audit search --kind intent --type TYPE" + erase + " --parts result",
 		"in other intents of its plan (plan.open, plan, step.finish, plan.close, write_memory, session.append): list them with writ audit search --plan PLAN --kind intent" + erase,
 		"in documents that its plan wrote: sessions, and memories with what was remembered of it, stay until their retention ends; knowledge goes with kb.remove",
 		"elsewhere: backups, bundles that were handed out, and what skill servers and external executors were sent",

@@ -7,7 +7,6 @@ import (
 // cacheRows are carried out by the skills executor, which caches the answers.
 var cacheRows = []Row{
 	{Type: "cache.invalidate", Title: "Forget answers that are kept", Capability: "cache:write", Signers: askersAndOperators, Executor: "skills", Effect: Idempotent, RandomKey: true},
-	{Type: "cache.stats", Title: "Count the answers that are kept", Capability: "cache:read", Signers: askers, Executor: "skills", Effect: Pure},
 }
 
 // The scopes of cache.invalidate.
@@ -28,7 +27,7 @@ type CacheInvalidateResult struct {
 	Removed int `json:"removed"`
 }
 
-// CacheStatsResult is the result of cache.stats: what would serve calls of the user.
+// CacheStatsResult is what would serve calls of a user.
 type CacheStatsResult struct {
 	Entries   int            `json:"entries"`
 	SizeBytes int64          `json:"size_bytes"`

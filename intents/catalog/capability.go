@@ -11,7 +11,7 @@ import (
 )
 
 // readers are capabilities that no intent needs, only reading and dry runs.
-var readers = []string{"audit:read", "policy:explain", "agents:read"}
+var readers = []string{"policy:explain", "agents:read", CapabilityCache}
 
 // RunAgent is the capability to run an agent, without the agent's name.
 const RunAgent = "agents:run"

@@ -91,7 +91,11 @@ var examples = map[string]example{
 		[]any{running, withoutTexts},
 	},
 	"cancel":   {[]any{Cancel{PlanID: "plan_1", Reason: "enough"}, Cancel{PlanID: "plan_1"}}, []any{view}},
-	"plan.get": {[]any{PlanGet{PlanID: "plan_1", Trace: true}, PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view, Events: []json.RawMessage{json.RawMessage(`{}`)}}}},
+	"plan.get": {[]any{PlanGet{PlanID: "plan_1"}}, []any{PlanGetResult{Plan: view}}},
+	TypeAuditRead: {
+		[]any{AuditRead{SubjectPlan("plan_1")}, AuditRead{SubjectIntent(digest)}, AuditRead{SubjectPlans}, AuditRead{SubjectBundle}},
+		[]any{AuditRead{SubjectPlan("plan_1")}},
+	},
 	"transcript.get": {[]any{TranscriptGet{IntentIDs: []string{digest}}}, []any{
 		TranscriptGetResult{SHA256: digest},
 		TranscriptGetResult{Calls: []TranscriptCall{
@@ -99,7 +103,6 @@ var examples = map[string]example{
 			{CallSummary: CallSummary{Step: 1, IntentID: digest, Call: "1.0", Type: "skill.call", Status: "held"}, Args: json.RawMessage(`{}`)},
 		}},
 	}},
-	"plan.list":    {[]any{PlanList{Status: "failed", Limit: 100, After: "c"}, PlanList{}}, []any{PlanListResult{Plans: []PlanView{view}, Cursor: "c"}}},
 	"write_memory": {[]any{WriteMemory{Label: "strongest", Data: json.RawMessage(`[1]`), Scope: "user"}, WriteMemory{Label: "strongest", From: digest}}, []any{WriteMemoryResult{Key: "default:s:task_1:strongest", SizeBytes: 3, Validated: true}}},
 	"read_memory": {
 		[]any{ReadMemory{Key: "default:s:task_1:strongest", Confirm: true}, ReadMemory{Key: "default:s:task_1:strongest"}},
@@ -120,23 +123,14 @@ var examples = map[string]example{
 		[]any{KBSearch{Q: "ports", K: new(50), Filters: map[string]string{"tenant": "default", "year": "2026"}, Hybrid: new(false)}, KBSearch{Q: "ports"}},
 		[]any{KBSearchResult{Hits: []KBHit{{digest, digest, 1, "Ports", "Harbours.", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, digest, KBScores{2, 0.5, 0.1, new(0.9)}}}, By: []string{ByWords, ByVectors}, Embedder: "hashed", Reranker: "m", Reason: "the reranker does not answer"}, KBSearchResult{Hits: []KBHit{{DocumentID: digest, ChunkID: digest, Title: "Ports", Text: "Harbours.", MediaType: "text/plain", Scope: KnowledgeOfUser}}, By: []string{ByWords}}},
 	},
-	"kb.list": {
-		[]any{KBList{100, "c"}, KBList{}},
-		[]any{KBListResult{[]KBDocument{{digest, "Ports", "text/plain", KnowledgeOfUser, map[string]string{"year": "2026"}, 1, 9, digest, at}, {DocumentID: digest, Title: "Ports", MediaType: "text/plain", Scope: KnowledgeOfUser, Chunks: 1, SizeBytes: 9, CreatedAt: at}}, "c"}, KBListResult{Documents: []KBDocument{}}},
-	},
 	"kb.remove":        {[]any{KBRemove{digest, KnowledgeOfTenant}, KBRemove{DocumentID: digest}}, []any{KBRemoveResult{digest}}},
 	"cache.invalidate": {[]any{CacheInvalidate{CacheSkill, "feed"}}, []any{CacheInvalidateResult{3}}},
-	"cache.stats":      {[]any{struct{}{}}, []any{CacheStatsResult{1, 9, []CachedAnswer{{"feed:" + digest, 9, true, at}, {Key: "feed:" + digest, SizeBytes: 9, KeptAt: at}}}}},
 
 	"skill.find":     {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
 	"skill.load":     {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
 	"skill.call":     {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
-	"plan.usage":     {[]any{PlanUsage{Period{stamp, stamp}, true, true}, PlanUsage{}}, []any{PlanUsageResult{[]UsageRow{{"2026-11-20", "planner", "openai:m", 2, 100, 20, 1500, new(0.5)}, {Agent: "a", Model: "m", Turns: 1}}, []PlansHealth{{[]string{"feed"}, 4, 1, 0.5, 1}}, []SkillHealth{{"feed", 3, 1, 2}}}, PlanUsageResult{[]UsageRow{}, []PlansHealth{}, []SkillHealth{}}}},
 	"graph.patch":    {[]any{GraphPatch{RunID: "plan_1", Patch: json.RawMessage(`{"patch_version":"0.1","add_nodes":[{"id":"tell","type":"function","fn":"mail.send","inputs":{"to":"${inputs.to}"},"retry":{"max":1,"backoff_sec":5},"timeout_sec":60}],"add_edges":[{"from":"CURRENT_NODE","to":"tell","condition":"true"}],"remove_edges":[{"from":"a","to":"b"}],"justification":"to tell"}`)}}, []any{withoutTexts}},
-	"schema.list":    {[]any{SchemaList{}, SchemaList{"shop", KindWorkflow}}, []any{SchemaListResult{[]SchemaRow{{"shop", KindAgent, "You sell.", json.RawMessage(`{"type":"object"}`), ""}}}}},
-	"message.list":   {[]any{MessageList{Period{stamp, stamp}, 100, "c"}, MessageList{}}, []any{MessageListResult{[]Message{{"m_1", "s", "turn_1", "plan_1", "assistant", "Hello.", "planner", "openai:m", 100, 20, 1500, strings.Repeat("a", 32), strings.Repeat("b", 16), at, nil}, {MessageID: "m_2", SessionID: "s", Role: "tool_call", CreatedAt: at, ToolCalls: json.RawMessage(`{"name":"crm.close","args":{},"id":"call_1_0"}`)}, {MessageID: "m_0", SessionID: "s", Role: "user", CreatedAt: at}}, "c"}}},
 	"session.get":    {[]any{SessionRef{SessionID: "s"}, SessionRef{SessionID: "s", Limit: 20, Before: "m_0"}}, []any{session, Session{SessionID: "s", UserID: "u", Status: "active", StartedAt: at, LastActive: at, TurnHistory: []Turn{}, ResumedFrom: "r", Cursor: "m_0"}}},
-	"session.list":   {[]any{SessionList{Limit: 1, After: "c"}, SessionList{}}, []any{SessionListResult{Sessions: []Session{session}, Cursor: "c"}}},
 	"session.create": {[]any{SessionCreate{SessionID: "s", Agent: "general", TTLMinutes: 30}, SessionCreate{SessionID: "s"}}, []any{session}},
 	"session.append": {[]any{SessionAppend{SessionID: "s", Turns: []Turn{turn}}}, []any{session}},
 	"session.update": {[]any{SessionUpdate{SessionID: "s", WorkflowState: json.RawMessage(`{"page":3}`)}}, []any{session}},

@@ -15,7 +15,6 @@ var askersAndOperators = append([]intents.Role{intents.RoleOperator}, askers...)
 var knowledgeRows = []Row{
 	{Type: "kb.index", Title: "Add a document to the knowledge base", Capability: "kb:write", Signers: askers, Executor: "knowledge", Effect: Idempotent, DataAt: "/data", MaxRun: 2 * time.Minute},
 	{Type: "kb.search", Title: "Search the knowledge base", Capability: "kb:read", Signers: askersAndOperators, Executor: "knowledge", Effect: Pure},
-	{Type: "kb.list", Title: "List the documents of the knowledge base", Capability: "kb:read", Signers: askers, Executor: "knowledge", Effect: Pure},
 	{Type: "kb.remove", Title: "Remove a document from the knowledge base", Capability: "kb:write", Signers: askers, Executor: "knowledge", Effect: Idempotent},
 }
 
@@ -85,13 +84,13 @@ type KBScores struct {
 	Rerank *float64 `json:"rerank,omitempty"`
 }
 
-// KBList are the arguments of kb.list.
+// KBList selects documents of the knowledge base.
 type KBList struct {
 	Limit int    `json:"limit,omitempty"` // 1..100, default 20
 	After string `json:"after,omitempty"`
 }
 
-// KBListResult is the result of kb.list, newest first.
+// KBListResult are documents that a user finds, newest first.
 type KBListResult struct {
 	Documents []KBDocument `json:"documents"`
 	Cursor    string       `json:"cursor,omitempty"`

@@ -24,8 +24,7 @@ var planRows = []Row{
 	{Type: "step", Title: "Open a task for a step of the plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "step.finish", Title: "End a task", Capability: "plans:run", Signers: []intents.Role{intents.RoleTask, intents.RoleManager, intents.RoleWorkflow}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "cancel", Title: "Cancel a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleOperator}, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager, intents.RoleWorkflow}, Executor: "plans", Effect: Pure},
-	{Type: "plan.list", Title: "List plans", Capability: "plans:read", Signers: []intents.Role{intents.RoleGateway, intents.RoleManager}, Executor: "plans", Effect: Pure},
+	{Type: "plan.get", Title: "Read a plan", Capability: "plans:read", Signers: []intents.Role{intents.RoleManager, intents.RoleWorkflow}, Executor: "plans", Effect: Pure},
 	{Type: "transcript.get", Title: "Read what earlier calls of the step asked for and what came of them", Capability: "plans:read", Signers: []intents.Role{intents.RoleTask}, Executor: "plans", Effect: Pure},
 }
 
@@ -225,19 +224,15 @@ type Cancel struct {
 // PlanGet are the arguments of plan.get.
 type PlanGet struct {
 	PlanID string `json:"plan_id"`
-	Trace  bool   `json:"trace,omitempty"` // with the plan's events, in order
-	// Session is for the events of the whole session in place of the plan's.
-	Session bool `json:"session,omitempty"`
 }
 
-// BeyondGrant reports whether an intent reads plans that its standing grant does not cover.
+// BeyondGrant reports whether an intent reads a plan that its standing grant does not cover.
 func BeyondGrant(e *intents.Envelope) bool {
 	g := e.Grant()
-	reads := e.Type() == "plan.get" || e.Type() == "plan.list" // of which one names no plan
-	return reads && g != nil && !g.Serves(intents.Context{PlanID: e.StringArg("plan_id")})
+	return e.Type() == "plan.get" && g != nil && !g.Serves(intents.Context{PlanID: e.StringArg("plan_id")})
 }
 
-// PlanList are the arguments of plan.list, newest first.
+// PlanList selects plans, newest first.
 type PlanList struct {
 	Status string `json:"status,omitempty"`
 	Limit  int    `json:"limit,omitempty"` // 1..100, default 20
@@ -366,11 +361,16 @@ type StepResult struct {
 
 // PlanGetResult is the result of plan.get.
 type PlanGetResult struct {
-	Plan   PlanView          `json:"plan"`
-	Events []json.RawMessage `json:"events,omitempty"`
+	Plan PlanView `json:"plan"`
 }
 
-// PlanListResult is the result of plan.list.
+// PlanTrace are the events of a plan, or of its session, in order.
+type PlanTrace struct {
+	PlanID string            `json:"plan_id"`
+	Events []json.RawMessage `json:"events"`
+}
+
+// PlanListResult are plans, newest first.
 type PlanListResult struct {
 	Plans  []PlanView `json:"plans"`
 	Cursor string     `json:"cursor,omitempty"`

@@ -9,7 +9,7 @@ import (
 
 var scheduleRows = []Row{
 	{Type: "schedule.put", Title: "Have a request carried out later", Capability: "schedules:write", Signers: schedulers, Executor: ExecutorRouter, Effect: Idempotent},
-	{Type: "schedule.list", Title: "List the user's schedules", Capability: "schedules:read", Signers: schedulers, Executor: ExecutorRouter, Effect: Pure},
+	{Type: "schedule.list", Title: "List the user's schedules", Capability: CapabilitySchedules, Signers: []intents.Role{intents.RoleTask}, Executor: ExecutorRouter, Effect: Pure},
 	{Type: "schedule.delete", Title: "Delete a schedule", Capability: "schedules:write", Signers: schedulers, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "action", Title: "Have the user's client do something", Capability: "actions:show", Signers: []intents.Role{intents.RoleTask}, Executor: ExecutorRouter, Effect: Idempotent},
 }
@@ -58,6 +58,11 @@ type ScheduleNext struct {
 // record repeats their texts.
 type ScheduleCount struct {
 	Schedules int `json:"schedules"`
+}
+
+// ScheduleList are schedules of a user, the next one first.
+type ScheduleList struct {
+	Schedules []Schedule `json:"schedules"`
 }
 
 // ScheduleDelete are the arguments of schedule.delete.

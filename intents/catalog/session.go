@@ -11,7 +11,6 @@ var (
 	sessionReaders = []intents.Role{intents.RoleManager, intents.RoleGateway}
 	sessionRows    = []Row{
 		{Type: "session.get", Title: "Read a session", Capability: "sessions:read", Signers: sessionReaders, Executor: "sessions", Effect: Pure},
-		{Type: "session.list", Title: "List sessions", Capability: "sessions:read", Signers: sessionReaders, Executor: "sessions", Effect: Pure},
 		{Type: "session.create", Title: "Begin a session", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
 		{Type: "session.append", Title: "Append a turn to a session", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
 		{Type: "session.update", Title: "Replace a session's workflow state", Capability: "sessions:write", Signers: sessionReaders, Executor: "sessions", Effect: Idempotent},
@@ -36,9 +35,20 @@ type SessionRef struct {
 const (
 	SessionActive    = "active"
 	SessionCompleted = "COMPLETED"
+
+	sessionAbandoned = "ABANDONED"
 )
 
-// SessionList are the arguments of session.list.
+// StatusOfSession is the status of a session in a stored state. One past its time to live is
+// abandoned, whether or not that was recorded.
+func StatusOfSession(state string, ttl *time.Time, now time.Time) string {
+	if state == SessionActive && ttl != nil && !ttl.After(now) {
+		return sessionAbandoned
+	}
+	return state
+}
+
+// SessionList selects sessions of a user.
 type SessionList struct {
 	Limit int    `json:"limit,omitempty"`
 	After string `json:"after,omitempty"`
@@ -95,7 +105,7 @@ type SessionResume struct {
 	From      string `json:"from_session_id"`
 }
 
-// Session is the result of every session intent but session.list.
+// Session is the result of every session intent.
 type Session struct {
 	SessionID     string          `json:"session_id"`
 	UserID        string          `json:"user_id"`
@@ -111,7 +121,7 @@ type Session struct {
 	Summary       *TurnSummary    `json:"did,omitempty"`          // in what the prompt of the next turn takes
 }
 
-// SessionListResult is the result of session.list.
+// SessionListResult are sessions of a user, the last used first, without turns.
 type SessionListResult struct {
 	Sessions []Session `json:"sessions"`
 	Cursor   string    `json:"cursor,omitempty"`

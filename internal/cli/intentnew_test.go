@@ -44,7 +44,7 @@ func TestLintOfSignedMissesNothing(t *testing.T) {
 	if filledIn(map[string]any{"constraints": map[string]any{"issued_at": "yesterday"}}, "/constraints/issued_at") {
 		t.Error("a wrong time is filled in")
 	}
-	raw := []byte(`{"version":"1.0","intent":{"type":"plan.list","args":{}},"actor":{"user_id":"ana","tenant":"default"},"constraints":{"ttl_sec":60},"sig":"a..b"}`)
+	raw := []byte(`{"version":"1.0","intent":{"type":"soul.get","args":{}},"actor":{"user_id":"ana","tenant":"default"},"constraints":{"ttl_sec":60},"sig":"a..b"}`)
 	found, err := lint(raw, catalog.Builtin(), intents.Role(""))
 	if err != nil || len(found) < 3 {
 		t.Errorf("%v %v", found, err)

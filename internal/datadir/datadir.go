@@ -6,6 +6,7 @@
 //	ledger/      the log over it
 //	documents.db documents, unless an OpenSearch has them
 //	blobs/       artifacts and temporary files, unless a server has them
+//	access/      who read what, a file a day
 //	executors/   credentials of external executors
 //	readers/     credentials of readers of events
 //	lock         locked by the process that uses the directory
@@ -47,6 +48,9 @@ func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
 
 // Ledger is the directory of the log.
 func Ledger(dir string) string { return filepath.Join(dir, "ledger") }
+
+// AccessLog is the directory of the access log.
+func AccessLog(dir string) string { return filepath.Join(dir, "access") }
 
 // DocumentsFile is the directory's own database of documents.
 func DocumentsFile(dir string) string { return filepath.Join(dir, "documents.db") }

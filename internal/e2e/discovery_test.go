@@ -15,7 +15,7 @@ import (
 
 // TestDiscovery asks for the micro services, as `nats micro info` does: every
 // executor of the catalog answers, with the subjects of its own types and no
-// other but what skills has for the console, and so does the router.
+// other but what skills has for reads of people, and so does the router.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{})
@@ -30,7 +30,7 @@ func TestDiscovery(t *testing.T) {
 		t.Fatal("the catalog has no executors")
 	}
 	skills := bus.ServiceName("skills")
-	want[skills] = append(want[skills], bus.SkillVersions) // what servers declare, for the console
+	want[skills] = append(want[skills], bus.SkillVersions, bus.SkillAnswers) // for reads of people
 	for name, subjects := range want {
 		slices.Sort(subjects)
 		if d := cmp.Diff(subjects, subjectsOf(t, s, name)); d != "" {

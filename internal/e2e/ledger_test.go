@@ -157,7 +157,7 @@ func (s *system) read(path, tenant, user string, out any) int {
 	now := time.Now()
 	grant, err := intents.IssueGrant(key, intents.Grant{
 		Issuer: s.node.Origin(), Audience: s.node.Origin(), Subject: user, Tenant: tenant,
-		Roles: []string{"user"}, Act: intents.Act{Client: "test", AMR: []string{"none"}}, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g", For: intents.ForReading,
+		Roles: []string{"user"}, Act: intents.Act{Client: "test", AMR: []string{"none"}}, IssuedAt: now.Unix(), Expires: now.Add(time.Minute).Unix(), ID: "g", Use: intents.UseRead,
 	})
 	if err != nil {
 		s.t.Fatal(err)

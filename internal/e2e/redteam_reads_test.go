@@ -55,6 +55,7 @@ func TestRedTeamReads(t *testing.T) {
 	as := "tenant_id=default&user_id=ana&session_id=" + url.QueryEscape(plan.Session)
 	paths := []string{
 		"/agent/plans?" + as, "/v1/runs?" + as, "/agent/approvals?" + as, "/v1/approvals", "/v1/intents?" + as, "/agent/schedules?" + as, "/agent/kb/documents?" + as, "/agent/cache?" + as,
+		"/agent/sessions?" + as, "/reads/plans", "/reads/plans/" + held.PlanID, "/reads/messages", "/reads/sessions",
 		"/agent/plans/" + held.PlanID, "/agent/plans/" + held.PlanID + "/trace", "/agent/plans/" + held.PlanID + "/events", "/agent/plans/" + held.PlanID + "?" + as,
 		"/v1/runs/" + held.PlanID, "/v1/runs/" + held.PlanID + "/stream", "/v1/runs/" + run, "/v1/runs/" + run + "/stream", "/v1/logs/" + held.PlanID, "/v1/logs/" + run,
 		"/agent/artifacts/" + digest, "/agent/artifacts/" + digest + "?" + as, "/agent/approvals/" + waiting, "/v1/approvals/" + waiting,
@@ -126,7 +127,7 @@ func TestRedTeamReads(t *testing.T) {
 			}})
 		}
 		for typ, args := range map[string]any{
-			"artifact.get": catalog.ArtifactGet{Artifact: kept.Artifact}, "plan.get": map[string]string{"plan_id": held.PlanID}, "plan.list": map[string]string{}, "message.list": map[string]string{"session_id": plan.Session},
+			"artifact.get": catalog.ArtifactGet{Artifact: kept.Artifact}, "plan.get": map[string]string{"plan_id": held.PlanID}, "session.get": map[string]string{"session_id": plan.Session},
 			"memory.query": map[string]string{"query_text": canary}, "kb.search": map[string]any{"q": "kumquat", "k": 5}, "logs.stream": map[string]string{"run_id": held.PlanID}, "schedule.list": map[string]string{},
 		} {
 			if who.user == "ana" && who.key == bob.key {

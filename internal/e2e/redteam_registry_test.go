@@ -173,7 +173,7 @@ func TestRedTeamFolder(t *testing.T) {
 		t.Errorf("the command of a key is not even run for who needs the key: the attempts show nothing\n%s", out)
 	}
 	for _, args := range [][]string{
-		{"--version"}, {"help"}, {"registry", "check", "."}, {"registry", "list"}, {"admin", "keys", "list"}, {"audit", "fsck"}, {"policy", "test"}, {"plan", "list"}, {"approvals", "list"}, {"intent", "new", "plan.list"}, {"skill", "list"}, {"workflow", "list"}, {"audit", "verify", "x"}, {"apikey", "list"}, {"admin", "events", "list", "--data", "x"},
+		{"--version"}, {"help"}, {"registry", "check", "."}, {"registry", "list"}, {"admin", "keys", "list"}, {"audit", "fsck"}, {"policy", "test"}, {"plan", "list"}, {"approvals", "list"}, {"intent", "new", "soul.get"}, {"skill", "list"}, {"workflow", "list"}, {"audit", "verify", "x"}, {"apikey", "list"}, {"admin", "events", "list", "--data", "x"},
 	} {
 		for name, file := range map[string]string{"model_key": steals, "bootstrap_key": "bootstrap_key: cmd:touch MARK\n", "key of a command line": "key: cmd:touch MARK\nurl: http://127.0.0.1:1\n"} {
 			if name == "key of a command line" && args[0] != "--version" && args[0] != "help" && args[0] != "registry" && args[1] != "keys" {

@@ -56,6 +56,7 @@ var columns = []column{
 
 	{"monitor", 3, []string{"cell", "internal", "upkeep", "gateway"}},
 	{"gateway/consoleapi", 3, []string{"router/httpapi", "gateway", "internal/node"}},
+	{"gateway/readapi", 3, []string{"router/httpapi", "gateway", "internal/node"}},
 	{"state", 3, []string{"gateway/consoleapi/reads", "cell", "executors/skills/approval", "router", "audit", "bench", "internal", "upkeep"}},
 
 	{"state/agents", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal", "upkeep"}},
@@ -63,6 +64,7 @@ var columns = []column{
 	{"state/workflows", 2, []string{"agentic", "gateway", "state", "router", "audit", "internal", "upkeep"}},
 	{"policies", 2, []string{"gateway/consoleapi/reads", "cell", "router", "audit", "bench", "internal", "upkeep"}},
 	{"storage", 2, []string{"gateway/consoleapi/reads", "cell", "monitor", "state", "router", "executors", "audit", "bench", "internal", "upkeep"}},
+	{"storage/views", 2, []string{"router/httpapi", "executors"}},
 	{"storage/memory", 2, []string{"internal/testing"}},
 	{"storage/sqlite", 2, drivers},
 	{"storage/blobdir", 2, drivers},

@@ -55,6 +55,9 @@ func (n *Node) openGateway(ctx context.Context) error {
 }
 
 func (n *Node) startGateway(g *group) error {
+	if _, err := n.routers(); err != nil { // it reads there
+		return err
+	}
 	g.run("gateway", n.gateway.Run)
 	return nil
 }

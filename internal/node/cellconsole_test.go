@@ -187,14 +187,14 @@ func (c *testCell) consoleAPIRights(key, gateway, router, plan string) {
 		must(c.T, res.Body.Close())
 		return res.StatusCode
 	}
-	const ok, unknown, forbidden, none = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound
+	const ok, unknown, forbidden, none, unaudited = http.StatusOK, http.StatusUnauthorized, http.StatusForbidden, http.StatusNotFound, http.StatusPreconditionRequired
 	for path, want := range map[string]map[string]int{
-		"/intents/" + id: {"": unknown, "una": none, "otto": none, "audrey": ok, "local": ok},
-		"/explain/" + id: {"": unknown, "una": forbidden, "otto": none, "audrey": ok},
+		"/intents/" + id: {"": unknown, "una": none, "otto": none, "audrey": unaudited, "local": ok},
+		"/explain/" + id: {"": unknown, "una": forbidden, "otto": none, "audrey": unaudited},
 		"/skills":        {"": unknown, "una": ok},
 		"/agents":        {"": unknown, "una": ok},
 		"/policy":        {"": unknown, "una": forbidden, "audrey": ok},
-		"/bundle":        {"": unknown, "una": forbidden, "audrey": none},
+		"/bundle":        {"": unknown, "una": forbidden, "audrey": unaudited},
 		"/health":        {"": unknown, "una": ok},
 	} {
 		for name, status := range want {

@@ -48,15 +48,16 @@ func (n *Node) startExecutors(g *group) error {
 			return memory.Handlers(memory.Config{Documents: n.documents, Embedder: n.cfg.Embedder, Blobs: n.blobs, Builtins: builtinRows(), Now: n.cfg.Now})
 		}),
 		plans.Name: n.handlers(func() map[string]executors.Handler {
-			return n.current(plans.Handlers(n.documents, n.cfg.Prices))
+			return n.current(plans.Handlers(n.documents))
 		}),
 		python.Name: n.handlers(n.scriptHandlers),
 		sessions.Name: n.handlers(func() map[string]executors.Handler {
 			return sessions.Handlers(sessions.Config{Documents: n.documents, Now: n.cfg.Now, TTL: n.cfg.Limits.SessionTTL, MaxTurns: n.cfg.Limits.SessionTurns})
 		}),
 		skills.Name: n.handlers(func() map[string]executors.Handler {
+			n.answers = skills.NewCache(n.cfg.Now)
 			return skills.Handlers(skills.Config{
-				Registry: n.registry, Blobs: n.blobs, Now: n.cfg.Now, Log: n.cfg.Log,
+				Registry: n.registry, Blobs: n.blobs, Cache: n.answers, Now: n.cfg.Now, Log: n.cfg.Log,
 				Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(),
 			})
 		}),
@@ -105,7 +106,7 @@ func (n *Node) startExecutor(g *group, name string, handlers map[string]executor
 	case python.Name:
 		workers = python.Workers
 	case skills.Name:
-		beside = map[string]bus.Handler{bus.SkillVersions: n.tellVersions}
+		beside = map[string]bus.Handler{bus.SkillVersions: n.tellVersions, bus.SkillAnswers: n.tellAnswers}
 	}
 	return g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
 		return executors.Serve(ctx, executors.Config{

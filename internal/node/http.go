@@ -8,6 +8,8 @@ import (
 	"aob.dev/writ/cell"
 	"aob.dev/writ/gateway/console"
 	"aob.dev/writ/gateway/consoleapi"
+	"aob.dev/writ/gateway/readapi"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/monitor"
@@ -18,7 +20,7 @@ import (
 // this process or in others; those of the console to that; all others to the gateway. With a
 // gateway, an API key can read at the router, too.
 func (n *Node) handler() (http.Handler, error) {
-	api, err := n.routerAPI()
+	api, err := n.routers()
 	if err != nil {
 		return nil, err
 	}
@@ -32,7 +34,7 @@ func (n *Node) handler() (http.Handler, error) {
 	}
 	others := n.status()
 	if n.gateway != nil {
-		api, others = n.gateway.Reads(api), n.gateway.Handler()
+		others = n.gateway.Handler()
 	}
 	all := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		switch path := r.URL.Path; {
@@ -42,7 +44,7 @@ func (n *Node) handler() (http.Handler, error) {
 			n.processStatus().ServeHTTP(w, r)
 		case path == "/livez" || path == "/readyz":
 			n.ready(api, others).ServeHTTP(w, r)
-		case routers(path), strings.HasPrefix(path, consoleapi.Path) && n.router != nil && !n.standalone(): // for gateways elsewhere
+		case ofRouters(path), n.router != nil && !n.standalone() && (strings.HasPrefix(path, consoleapi.Path) || strings.HasPrefix(path, readapi.Path)): // for gateways elsewhere
 			api.ServeHTTP(w, r)
 		default:
 			others.ServeHTTP(w, r)
@@ -54,15 +56,30 @@ func (n *Node) handler() (http.Handler, error) {
 	return n.withConsole(all, api)
 }
 
+// routers is the router's interface, with which a gateway reads, too.
+func (n *Node) routers() (http.Handler, error) {
+	if n.api != nil {
+		return n.api, nil
+	}
+	api, err := n.routerAPI()
+	if err == nil && n.gateway != nil {
+		api = n.gateway.Reads(api)
+	}
+	n.api = api
+	return api, err
+}
+
 // routerAPI is the router's interface: here, or that of other processes.
 func (n *Node) routerAPI() (http.Handler, error) {
 	if n.router == nil {
 		return cell.Forward(n.cfg.Cluster.Routers, "router", "routers", n.cfg.Log)
 	}
+	n.access = httpapi.OpenAccessLog(datadir.AccessLog(n.cfg.Dir), n.cfg.Log)
 	proofs, err := n.ledgerAPI()
 	return httpapi.New(httpapi.Config{
 		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
-		Recorder: n.index, Ledger: proofs, Health: n.health, ConsoleAPI: n.consoleAPI(), Log: n.cfg.Log,
+		Recorder: n.index, Ledger: proofs, Health: n.health, ConsoleAPI: n.consoleAPI(), Prices: n.cfg.Prices, Cached: n.cachedAnswers,
+		Access: n.access, Now: n.cfg.Now, Log: n.cfg.Log,
 	}), err
 }
 
@@ -120,8 +137,8 @@ func below(path string, it, others http.Handler) http.Handler {
 	})
 }
 
-// routers reports whether a path belongs to the router's interface.
-func routers(path string) bool {
+// ofRouters reports whether a path belongs to the router's interface.
+func ofRouters(path string) bool {
 	if strings.HasPrefix(path, "/.well-known/oauth-protected-resource") {
 		return false
 	}

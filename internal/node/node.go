@@ -10,6 +10,7 @@ import (
 	"io"
 	"log/slog"
 	"net"
+	"net/http"
 	"os"
 	"sync/atomic"
 	"time"
@@ -38,6 +39,7 @@ import (
 	"aob.dev/writ/monitor"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
 	"aob.dev/writ/state/agents"
@@ -155,6 +157,9 @@ type Node struct {
 	peers     *jetstream.Routers // of a router of a cell
 	router    *router.Router
 	gateway   *gateway.Gateway
+	api       http.Handler       // routers' interface, and with a gateway for API keys; nil: not made yet
+	access    *httpapi.AccessLog // nil: the process answers no reads
+	answers   *skills.Cache      // nil: it carries out no skills
 	listener  net.Listener
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
@@ -449,6 +454,7 @@ func (n *Node) Close() error {
 	}
 	errs = append(errs, closed(n.holdingStore), closed(n.documents), closed(n.blobs))
 	_, _ = closed(n.listener), closed(n.metered) // closed already if HTTP was served
+	errs = append(errs, closed(n.access))
 	if n.lock != nil {
 		errs = append(errs, durable.Remove(datadir.AddressFile(n.cfg.Dir)))
 		if err := errors.Join(errs...); err == nil {

@@ -2,37 +2,28 @@ package httpapi
 
 import (
 	"errors"
-	"net/http"
 	"strconv"
-
-	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/router"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
 // listApprovals is GET /v1/approvals: the pending approvals that the bearer of a grant may decide,
 // and the bearer's own. ?mine=true, ?type=, ?limit=, ?after=.
-func (s *server) listApprovals(c *gin.Context) error {
-	g, _, err := s.reader(c)
-	if err != nil {
-		return err
-	}
-	q := bus.ApprovalsRequest{Mine: c.Query("mine") == "true", Type: c.Query("type"), After: c.Query("after")}
-	if raw := c.Query("limit"); raw != "" {
+func (v *visitor) listApprovals() (any, error) {
+	q := bus.ApprovalsRequest{IntentID: v.Query("intent_id"), Mine: v.Query("mine") == "true", Type: v.Query("type"), After: v.Query("after")}
+	if raw := v.Query("limit"); raw != "" {
+		var err error
 		if q.Limit, err = strconv.Atoi(raw); err != nil || q.Limit == 0 {
 			q.Limit = -1 // refused
 		}
 	}
-	page, err := s.cfg.Router.Inbox(c.Request.Context(), g, q)
-	if err != nil {
-		return err
-	}
-	c.JSON(http.StatusOK, page)
-	return nil
+	return v.s.cfg.Router.Inbox(v.Request.Context(), v.Grant, q)
 }
 
 // endedApproval is an approval that is no longer pending.
@@ -45,38 +36,43 @@ type endedApproval struct {
 
 // getApproval is GET /v1/approvals/{intent_id}: while the approval is pending as in the list, and
 // afterwards its result, for the requester, for approvers of the tenant and for auditors.
-func (s *server) getApproval(c *gin.Context) error {
-	g, caps, err := s.reader(c)
+func (v *visitor) getApproval() (any, error) {
+	id := v.Param("id")
+	v.line.Subject, v.line.Own = catalog.SubjectIntent(id), false
+	page, err := v.s.cfg.Router.Inbox(v.Request.Context(), v.Grant, bus.ApprovalsRequest{IntentID: id})
 	if err != nil {
-		return err
-	}
-	page, err := s.cfg.Router.Inbox(c.Request.Context(), g, bus.ApprovalsRequest{IntentID: c.Param("id")})
-	if err != nil {
-		return err
+		return nil, err
 	}
 	if len(page.Approvals) == 1 {
-		c.JSON(http.StatusOK, page.Approvals[0])
-		return nil
+		v.line.Own = page.Approvals[0].Mine
+		return page.Approvals[0], nil
 	}
-	out, err := s.endedApproval(c, g, caps)
+	out, err := v.endedApproval(id)
 	if errors.Is(err, storage.ErrNotFound) {
-		return problem.New(intents.NotFound, "", "no approval of this intent for you")
+		return nil, problem.New(intents.NotFound, "", "no approval of this intent for you")
 	}
-	if err == nil {
-		c.JSON(http.StatusOK, out)
-	}
-	return err
+	return out, err
 }
 
-func (s *server) endedApproval(c *gin.Context, g intents.Grant, caps []string) (endedApproval, error) {
-	e, err := s.find(c.Request.Context(), g.Tenant, c.Param("id"))
+// endedApproval is for those, too, who may approve: they read it without an audit.read.
+func (v *visitor) endedApproval(id string) (endedApproval, error) {
+	e, err := v.find(v.Request.Context(), id)
 	if err != nil {
 		return endedApproval{}, err
 	}
-	if !sees(g, e, caps, capabilityAudit, state.CapabilityApprove) {
-		return endedApproval{}, storage.ErrNotFound
+	t := router.Thing{Owner: e.UserID, Plan: e.PlanID, Shown: []string{state.CapabilityApprove}}
+	if v.May(state.CapabilityApprove) {
+		v.line.Own = t.Owner == v.Grant.Subject
+		if !v.Sees(t) {
+			err = storage.ErrNotFound
+		}
+	} else {
+		err = v.sees(t, catalog.SubjectIntent(id))
 	}
-	a, err := s.cfg.Router.Intent(c.Request.Context(), e.Position)
+	if err != nil {
+		return endedApproval{}, err
+	}
+	a, err := v.s.cfg.Router.Intent(v.Request.Context(), e.Position)
 	switch {
 	case err != nil:
 		return endedApproval{}, err

@@ -59,7 +59,9 @@ func TestApprovals(t *testing.T) {
 		State string       `json:"state"`
 		Code  intents.Code `json:"code"`
 	}
-	for _, headers := range [][]string{ben, ana, e.bearer("audrey", "default", "auditor")} {
+	audrey := e.bearer("audrey", "default", "auditor")
+	refused(t, e.do(http.MethodGet, a.Approval, nil, audrey...), intents.AuditRequired)
+	for _, headers := range [][]string{ben, ana, append(audrey, e.audited("audrey", catalog.SubjectPlan(routertest.PlanID("p1")))...)} {
 		if got := decoded[ended](t, e.do(http.MethodGet, a.Approval, nil, headers...)); got != (ended{"ended", intents.ApprovalRejected}) {
 			t.Errorf("%+v", got)
 		}

@@ -8,14 +8,12 @@ import (
 	"net/http"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
-	"aob.dev/writ/state"
 )
 
 // ConsoleAPI reads what the console shows. The caller has already checked that the person may read
@@ -48,91 +46,54 @@ const (
 // heavyShares are the places for reads of the whole record: one at once for a tenant.
 var heavyShares = ratelimit.Shares{All: 4, Tenant: 1, Key: 1}
 
-// visitor is the bearer of a grant.
-type visitor struct {
-	*gin.Context
-	s      *server
-	tenant string
-	caps   []string
-}
-
-func (v visitor) may(capability string) bool {
-	return state.Covers(v.caps, capability)
-}
-
-// intent is an intent that the visitor sees; masked reports whether a policy hides any of it.
-func (v visitor) intent() (a *intents.Answer, masked bool, err error) {
-	a, err = v.s.intent(v.Context)
-	return a, err == nil && a.Decision.Masks(), err
-}
-
 // openConsoleAPI adds the routes of the console.
 func (s *server) openConsoleAPI(r *edge.Routes) {
 	api := s.cfg.ConsoleAPI
 	if api == nil {
 		return
 	}
-	route := func(path string, answer func(v visitor) (any, error), needs ...string) {
-		r.Engine.GET(consoleapi.Path+path, r.Handle(func(c *gin.Context) error {
-			v, err := s.visit(c, needs)
-			if err != nil {
-				return err
-			}
-			out, err := answer(v)
-			if err == nil && out != nil {
-				c.JSON(http.StatusOK, out)
-			}
-			return err
-		}))
+	route := func(path, capability string, answer func(v *visitor) (any, error)) {
+		s.read(r, consoleapi.Path+path, capability, answer)
 	}
-	route("intents/:id", func(v visitor) (any, error) {
-		a, masked, err := v.intent()
-		if err != nil || masked {
+	route("intents/:id", "", func(v *visitor) (any, error) {
+		a, err := v.intent()
+		if err != nil || a.Decision.Masks() {
 			return (*consoleapi.Signed)(nil), err
 		}
 		return api.Signed(v.Request.Context(), *a.Position)
 	})
-	route("skills", func(v visitor) (any, error) { return api.Skills(v.Request.Context(), v.tenant) })
-	route("agents", func(v visitor) (any, error) {
-		return api.Agents(v.Request.Context(), v.tenant, v.may(capabilityAgents))
+	route("skills", "", func(v *visitor) (any, error) { return api.Skills(v.Request.Context(), v.Grant.Tenant) })
+	route("agents", "", func(v *visitor) (any, error) {
+		return api.Agents(v.Request.Context(), v.Grant.Tenant, v.May(capabilityAgents))
 	})
-	route("health", func(v visitor) (any, error) {
-		return api.Health(v.Request.Context(), v.tenant, v.may(capabilityAudit))
+	route("health", "", func(v *visitor) (any, error) {
+		return api.Health(v.Request.Context(), v.Grant.Tenant, v.Oversees())
 	})
-	route("policy", func(visitor) (any, error) { return api.Policy(), nil }, capabilityExplain)
-	route("explain/:id", func(v visitor) (any, error) {
-		a, masked, err := v.intent()
+	route("policy", capabilityExplain, func(*visitor) (any, error) { return api.Policy(), nil })
+	route("explain/:id", capabilityExplain, func(v *visitor) (any, error) {
+		a, err := v.intent()
 		switch {
 		case err != nil:
 			return nil, err
-		case masked:
+		case a.Decision.Masks():
 			return nil, problem.New(intents.RBACForbidden, "", "a policy masks parts of the intent, and an explanation would show them")
 		}
 		return s.heavily(v, func(ctx context.Context) (any, error) { return api.Explain(ctx, a.IntentID) })
-	}, capabilityExplain)
-	route("bundle", func(v visitor) (any, error) {
-		return s.heavily(v, func(ctx context.Context) (any, error) { return nil, s.bundle(ctx, v) })
-	}, capabilityAudit)
-}
-
-// visit verifies the visitor's grant and capabilities.
-func (s *server) visit(c *gin.Context, needs []string) (visitor, error) {
-	g, caps, err := s.reader(c)
-	v := visitor{c, s, g.Tenant, caps}
-	for _, capability := range needs {
-		if err == nil && !v.may(capability) {
-			err = problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+capability)
+	})
+	route("bundle", catalog.CapabilityAudit, func(v *visitor) (any, error) {
+		if err := v.audited(catalog.SubjectBundle); err != nil {
+			return nil, err
 		}
-	}
-	return v, err
+		return s.heavily(v, func(ctx context.Context) (any, error) { return nil, s.bundle(ctx, v) })
+	})
 }
 
 // heavily runs a read of the whole record: one at a time for a tenant.
-func (s *server) heavily(v visitor, read func(ctx context.Context) (any, error)) (any, error) {
+func (s *server) heavily(v *visitor, read func(ctx context.Context) (any, error)) (any, error) {
 	ctx := v.Request.Context()
 	wait, cancel := context.WithTimeout(ctx, heavyWait)
 	defer cancel()
-	leave, err := s.heavy.Wait(wait, v.tenant, "", 0)
+	leave, err := s.heavy.Wait(wait, v.Grant.Tenant, "", 0)
 	if err != nil {
 		return nil, crowded("the record is being read for somebody else")
 	}
@@ -140,9 +101,9 @@ func (s *server) heavily(v visitor, read func(ctx context.Context) (any, error))
 	return read(ctx)
 }
 
-func (s *server) bundle(ctx context.Context, v visitor) error {
+func (s *server) bundle(ctx context.Context, v *visitor) error {
 	v.Header("Content-Type", "application/jsonl")
-	err := s.cfg.ConsoleAPI.Bundle(ctx, v.Writer, v.tenant)
+	err := s.cfg.ConsoleAPI.Bundle(ctx, v.Writer, v.Grant.Tenant)
 	if err == nil || !v.Writer.Written() {
 		return err
 	}

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -76,24 +77,31 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 
 	at := func(path string, headers []string) *httptest.ResponseRecorder {
 		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, consoleapi.Path+path, nil)
-		r.Header.Set(headers[0], headers[1])
+		for i := 0; i < len(headers); i += 2 {
+			r.Header.Set(headers[i], headers[i+1])
+		}
 		w := httptest.NewRecorder()
 		e.plain.ServeHTTP(w, r)
 		return w
 	}
 	ana, audrey, bob := e.bearer("ana", "default", "user"), e.bearer("audrey", "default", "auditor"), e.bearer("bob", "default", "user")
-	for _, who := range [][]string{ana, audrey} {
-		if s := decoded[*consoleapi.Signed](t, at("intents/"+plain, who)); s == nil || !strings.Contains(string(s.Args), "4111") {
+	overseeing := func(subject string) []string { return slices.Concat(audrey, e.audited("audrey", subject)) }
+	ofPlain, ofMasked := overseeing(catalog.SubjectPlan(routertest.PlanID("p1"))), overseeing(catalog.SubjectPlan(routertest.PlanID("p2")))
+	for _, who := range [][2][]string{{ana, ana}, {ofPlain, ofMasked}} {
+		if s := decoded[*consoleapi.Signed](t, at("intents/"+plain, who[0])); s == nil || !strings.Contains(string(s.Args), "4111") {
 			t.Errorf("%+v", s)
 		}
-		if s := decoded[*consoleapi.Signed](t, at("intents/"+masked, who)); s != nil {
+		if s := decoded[*consoleapi.Signed](t, at("intents/"+masked, who[1])); s != nil {
 			t.Errorf("masked: %s", s.Args)
 		}
 	}
 	refused(t, at("intents/"+plain, bob), intents.NotFound)
 	refused(t, at("explain/"+plain, ana), intents.RBACForbidden)
-	refused(t, at("explain/"+masked, audrey), intents.RBACForbidden)
-	if w := at("explain/"+plain, audrey); w.Code != http.StatusOK {
+	refused(t, at("explain/"+masked, ofMasked), intents.RBACForbidden)
+	for path, others := range map[string][]string{"intents/" + plain: ofMasked, "explain/" + plain: audrey, "bundle": ofPlain} {
+		refused(t, at(path, others), intents.AuditRequired)
+	}
+	if w := at("explain/"+plain, ofPlain); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
 	for _, path := range []string{"intents/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
@@ -116,5 +124,5 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 			t.Errorf("a bundle that breaks off ends with %v", v)
 		}
 	}()
-	at("bundle", audrey)
+	at("bundle", overseeing(catalog.SubjectBundle))
 }

@@ -7,7 +7,9 @@ import (
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/router"
 )
 
 // TestLanes: a tenant has one read of the whole record at a time, however many wait, and none takes
@@ -15,7 +17,7 @@ import (
 func TestLanes(t *testing.T) {
 	s := &server{heavy: ratelimit.PlacesOf(heavyShares)}
 	read := func(tenant string, fn func(context.Context) (any, error)) error {
-		_, err := s.heavily(visitor{Context: &gin.Context{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)}, tenant: tenant}, fn)
+		_, err := s.heavily(&visitor{Context: &gin.Context{Request: httptest.NewRequestWithContext(t.Context(), "GET", "/", nil)}, Reader: &router.Reader{Grant: intents.Grant{Tenant: tenant}}}, fn)
 		return err
 	}
 	const reads = 8

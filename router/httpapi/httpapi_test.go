@@ -29,6 +29,8 @@ type entrance struct {
 	*routertest.World
 	handler http.Handler
 	plain   http.Handler // without the contract, which reads each body before
+	docs    storage.Documents
+	index   *recorder.Recorder
 }
 
 func open(t *testing.T) *entrance {
@@ -72,9 +74,9 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 	})
 	plain := httpapi.New(httpapi.Config{
 		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy, ConsoleAPI: reads{w: w},
-		Log: slog.New(slog.DiscardHandler),
+		Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
-	return &entrance{w, contract(t).Handler(t, plain), plain}
+	return &entrance{w, contract(t).Handler(t, plain), plain, docs, r}
 }
 
 // do sends one request; headers come in pairs.

@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"net/http"
 	"regexp"
 	"slices"
 	"strconv"
@@ -15,7 +14,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router/recorder"
-	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -34,50 +32,43 @@ var parameters = []string{"type", "code", "verdict", "plan_id", "user", "since",
 // parameter is the pattern of a term's value.
 var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
-// list finds intents of the grant's tenant: those of its own user, or with audit:read of all; with
-// a standing grant only its plan's. Intents that the bearer may not see are not listed.
-func (s *server) list(c *gin.Context) error {
-	grant, caps, err := s.reader(c)
+// list finds intents of the grant's tenant: those of its own user, or with audit:read of all. Intents that the bearer may not see are not listed.
+func (v *visitor) list() (any, error) {
+	q, err := query(v.Context)
 	if err != nil {
-		return err
-	}
-	q, err := query(c)
-	if err != nil {
-		return err
+		return nil, err
 	}
 	out := intentList{Intents: []recorder.Entry{}}
-	if !state.Covers(caps, capabilityAudit) {
-		if u := q.Terms["user_id"]; u != nil && u[0] != grant.Subject {
-			c.JSON(http.StatusOK, out)
-			return nil
+	if v.line.Own = !v.Oversees(); v.line.Own {
+		if u := q.Terms["user_id"]; u != nil && u[0] != v.Grant.Subject {
+			return out, nil
 		}
-		q.Terms["user_id"] = []string{grant.Subject}
+		q.Terms["user_id"] = []string{v.Grant.Subject}
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), indexWait)
+	ctx, cancel := context.WithTimeout(v.Request.Context(), indexWait)
 	defer cancel()
-	if err := s.cfg.Recorder.Reach(ctx, s.cfg.State.View().Position()+1); err != nil {
-		return late("the index of intents is behind the record")
+	if err := v.current(); err != nil {
+		return nil, err
 	}
-	page, err := s.cfg.Documents.Search(ctx, grant.Tenant, storage.IndexIntents, q)
+	page, err := v.s.cfg.Documents.Search(ctx, v.Grant.Tenant, storage.IndexIntents, q)
 	if err != nil && q.After != "" && ctx.Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
-		return problem.New(intents.SchemaInvalid, "", "cursor is of no such list")
+		return nil, problem.New(intents.SchemaInvalid, "", "cursor is of no such list")
 	}
 	switch {
 	case errors.Is(err, storage.ErrUnavailable) || err != nil && ctx.Err() != nil:
-		return late("the index of intents does not answer")
+		return nil, late("the index of intents does not answer")
 	case err != nil:
-		return err
+		return nil, err
 	}
 	for _, d := range page.Documents {
 		var e recorder.Entry
 		if err := json.Unmarshal(d.Body, &e); err != nil {
-			return err
+			return nil, err
 		}
 		out.Intents = append(out.Intents, e)
 	}
 	out.Cursor = page.Cursor
-	c.JSON(http.StatusOK, out)
-	return nil
+	return out, nil
 }
 
 // query reads the parameters of a list.

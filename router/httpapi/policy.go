@@ -1,11 +1,6 @@
 package httpapi
 
-import (
-	"net/http"
-	"time"
-
-	"github.com/gin-gonic/gin"
-)
+import "time"
 
 // inForce is GET /v1/policy: the policy that decides now.
 type inForce struct {
@@ -15,12 +10,8 @@ type inForce struct {
 	Refused  int64  `json:"refused"`            // trees that were not put in force since it began
 }
 
-func (s *server) policy(c *gin.Context) error {
-	if _, _, err := s.reader(c); err != nil {
-		return err
-	}
-	live := s.cfg.Policy
+func (v *visitor) policy() (any, error) {
+	live := v.s.cfg.Policy
 	e := live.Engine()
-	c.JSON(http.StatusOK, inForce{e.Digest(), e.Revision(), live.Since().UTC().Format(time.RFC3339), live.Refusals()})
-	return nil
+	return inForce{e.Digest(), e.Revision(), live.Since().UTC().Format(time.RFC3339), live.Refusals()}, nil
 }

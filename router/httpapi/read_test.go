@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
@@ -21,8 +22,17 @@ func (e *entrance) bearer(user, tenant string, roles ...string) []string {
 
 func (e *entrance) bearerOf(client, user, tenant string, roles ...string) []string {
 	e.Helper()
-	named := func(g *intents.Grant) { g.Act.Client, g.For = client, intents.ForReading }
+	named := func(g *intents.Grant) { g.Act.Client = client; forReading(g) }
 	return []string{"Authorization", "Bearer " + e.Grant(user, tenant, routertest.Intent{Roles: roles, Grant: named})}
+}
+
+func forReading(g *intents.Grant) { g.Use, g.Expires = intents.UseRead, g.IssuedAt+300 }
+
+// audited records that a user reads a subject, and returns the header that says so.
+func (e *entrance) audited(user, subject string) []string {
+	e.Helper()
+	a := e.OK(routertest.Intent{By: e.Gateway, User: user, Roles: []string{"auditor"}, Type: catalog.TypeAuditRead, Args: catalog.AuditRead{Subject: subject}})
+	return []string{readapi.HeaderAudit, a.IntentID}
 }
 
 // A read has a grant and sees its tenant's intents: its own, with audit:read all.
@@ -35,7 +45,8 @@ func TestGet(t *testing.T) {
 	if got.Code != intents.OK || got.Receipt != mine.Receipt || got.Replayed || got.Outcome == nil || *got.Position != *mine.Position {
 		t.Errorf("%+v", got)
 	}
-	if w := e.do(http.MethodGet, path, nil, e.bearer("audrey", "default", "auditor")...); w.Code != http.StatusOK {
+	audrey := append(e.bearer("audrey", "default", "auditor"), e.audited("audrey", catalog.SubjectIntent(mine.IntentID))...)
+	if w := e.do(http.MethodGet, path, nil, audrey...); w.Code != http.StatusOK {
 		t.Errorf("an auditor gets %d", w.Code)
 	}
 	for name, headers := range map[string][]string{
@@ -102,7 +113,7 @@ func TestReadersRolesOfToday(t *testing.T) {
 		e.Want(e.Admin("admin.put", a), intents.OK)
 	}
 
-	audrey := e.bearer("audrey", "default", "auditor")
+	audrey := append(e.bearer("audrey", "default", "auditor"), e.audited("audrey", catalog.SubjectIntent(mine.IntentID))...)
 	if get(audrey) != http.StatusOK || listed(audrey) != 1 {
 		t.Error("an auditor does not read")
 	}
@@ -119,6 +130,7 @@ func TestReadersRolesOfToday(t *testing.T) {
 	olga := e.bearerOf("apikey:k9", "olga", "default", "auditor")
 	refused(t, e.do(http.MethodGet, path, nil, olga...), intents.RBACForbidden)
 	put(catalog.AdminPut{APIKey: &key})
+	olga = append(olga, e.audited("olga", catalog.SubjectIntent(mine.IntentID))...)
 	if got := get(olga); got != http.StatusOK {
 		t.Errorf("the key's auditor gets %d", got)
 	}

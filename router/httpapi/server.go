@@ -20,9 +20,12 @@ import (
 	"encoding/json"
 	"log/slog"
 	"net/http"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
@@ -56,36 +59,46 @@ type Config struct {
 	Ledger     Ledger     // nil: this process has none, and its routes do not exist
 	ConsoleAPI ConsoleAPI // likewise
 	Policy     *policies.Live
-	Health     *health.Board // conditions that /readyz lists; nil: there are none
-	Log        *slog.Logger
+	Health     *health.Board            // conditions that /readyz lists; nil: there are none
+	Prices     map[string]catalog.Price // of models, by driver:model
+	// Cached says which cached answers of skills serve a user.
+	Cached func(ctx context.Context, of intents.Principal) (catalog.CacheStatsResult, error)
+	Access *AccessLog       // nil: reads are logged nowhere
+	Now    func() time.Time // nil: time.Now
+	Log    *slog.Logger
 }
 
 type server struct {
 	cfg    Config
+	now    func() time.Time
 	intake intake            // of batches
 	heavy  *ratelimit.Places // of reads of the whole record
 }
 
 // New returns the router's HTTP interface.
 func New(cfg Config) http.Handler {
-	s := &server{cfg: cfg, intake: intake{from: map[string]int{}}, heavy: ratelimit.PlacesOf(heavyShares)}
+	s := &server{cfg: cfg, now: cfg.Now, intake: intake{from: map[string]int{}}, heavy: ratelimit.PlacesOf(heavyShares)}
+	if s.now == nil {
+		s.now = time.Now
+	}
 	r := edge.NewRoutes(cfg.Log, "")
 	r.POST("/v1/intents", r.Handle(s.submit))
-	r.GET("/v1/intents", r.Handle(s.list))
 	r.POST("/v1/batches", r.Handle(s.batch))
-	r.GET("/v1/intents/:id", r.Handle(s.get))
-	r.GET("/v1/intents/:id/receipt", r.Handle(s.receipt))
-	r.GET("/v1/approvals", r.Handle(s.listApprovals))
-	r.GET("/v1/approvals/:id", r.Handle(s.getApproval))
+	s.read(r, "/v1/intents", "", (*visitor).list)
+	s.read(r, "/v1/intents/:id", "", func(v *visitor) (any, error) { return v.intent() })
+	s.read(r, "/v1/intents/:id/receipt", "", (*visitor).receipt)
+	s.read(r, "/v1/approvals", "", (*visitor).listApprovals)
+	s.read(r, "/v1/approvals/:id", "", (*visitor).getApproval)
+	s.read(r, "/v1/policy", "", (*visitor).policy)
+	s.openDocuments(r)
 	if cfg.Ledger != nil {
-		r.GET("/v1/intents/:id/proof", r.Handle(s.proof))
+		s.read(r, "/v1/intents/:id/proof", "", (*visitor).proof)
 		log := http.StripPrefix("/ledger", cfg.Ledger.Handler())
 		tiles := r.Handle(func(c *gin.Context) error { return edge.ServePlain(c, log) })
 		r.GET("/ledger/*path", tiles)
 		r.HEAD("/ledger/*path", tiles)
 	}
 	r.GET("/v1/catalog", func(c *gin.Context) { c.Data(http.StatusOK, "application/json", cfg.Router.Catalog().Document()) })
-	r.GET("/v1/policy", r.Handle(s.policy))
 	r.GET("/.well-known/jwks.json", func(c *gin.Context) { c.JSON(http.StatusOK, cfg.State.JWKS()) })
 	r.GET("/readyz", s.ready)
 	s.openConsoleAPI(r)

@@ -83,6 +83,7 @@ export const isGrant = closed({
   turn_id: string,
   "iat!": seconds,
   "exp!": seconds,
+  use: string,
   "jti!": string,
   for: string,
 });

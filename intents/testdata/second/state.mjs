@@ -294,7 +294,7 @@ export class State {
   granted(o) {
     const g = open(o.grant, "writ-grant+jws", (kid) => this.alive(kid, "gateway"));
     const { origin } = this.trust;
-    must(g.iss === origin && g.aud === origin && g.exp > g.iat && g.exp <= g.iat + 900, "not a grant of this log");
+    must(g.iss === origin && g.aud === origin && g.use === undefined && g.exp > g.iat && g.exp <= g.iat + 900, "not a grant of intents of this log");
     must(g.sub === o.user_id && g.tenant === o.tenant && among(o.body.actor.roles, g.roles ?? []), "a grant of another actor");
     must((g.session_id ?? "") === (o.context.session_id ?? "") && (g.turn_id ?? "") === (o.context.turn_id ?? ""), "a grant of another session");
     const { plan_id, run_id } = o.context;

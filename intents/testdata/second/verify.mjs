@@ -51,6 +51,7 @@ async function openGrant(token, log, now) {
   if (g.iss !== log.origin || g.aud !== log.origin) throw no("log");
   if (!g.sub || !g.tenant || !g.jti) throw no("names nobody");
   const { iat, exp } = g;
+  if (g.use !== undefined) throw no("for no intent"); // a grant for reading
   if (iat < 0 || iat > 253402300799 || exp <= iat || exp > iat + 900) throw no("life");
   if (now > exp * 1000 + LEEWAY || now < iat * 1000 - LEEWAY) throw no("time");
   return g;

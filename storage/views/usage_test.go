@@ -1,4 +1,4 @@
-package plans_test
+package views_test
 
 import (
 	"context"
@@ -10,11 +10,10 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/executors/plans"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/views"
 )
 
 // used is a plan in which agents used models.
@@ -24,14 +23,8 @@ func used(user string, n int, usage ...catalog.Usage) catalog.PlanView {
 	return v
 }
 
-func ask(user string, typ string, args any, oversees bool) executortest.Intent {
-	in := executortest.Intent{Type: typ, NoScope: true, Args: args}
-	in.Ticket.Actor, in.Ticket.Oversees = as(user), oversees
-	return in
-}
-
 func TestReports(t *testing.T) {
-	docs, _ := open(t)
+	docs := open(t)
 	reports(t, docs, func() {})
 }
 
@@ -39,7 +32,6 @@ func TestReports(t *testing.T) {
 func reports(t *testing.T, docs storage.Documents, written func()) {
 	t.Helper()
 	price := map[string]catalog.Price{"openai:m": {Input: 2, Output: 10}}
-	e := executortest.New(t, plans.Name, nil, plans.Handlers(docs, price))
 	const day = 24 * 60
 	put(t, docs, used("ana", 1,
 		catalog.Usage{Agent: "executor", Model: "openai:m", Calls: 4, InputTokens: 900, OutputTokens: 10, LatencyMS: 300},
@@ -61,12 +53,18 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 	}
 	written()
 
-	usage := func(user string, args catalog.PlanUsage) []catalog.UsageRow {
+	sum := func(user string, args catalog.PlanUsage) catalog.PlanUsageResult {
 		t.Helper()
-		var got catalog.PlanUsageResult
-		e.Must(t, ask(user, "plan.usage", args, true), &got)
-		return got.Usage
+		if args.WholeTenant {
+			user = ""
+		}
+		got, err := views.Usage(t.Context(), docs, price, "acme", user, args)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return got
 	}
+	usage := func(user string, args catalog.PlanUsage) []catalog.UsageRow { t.Helper(); return sum(user, args).Usage }
 	executor := catalog.UsageRow{Agent: "executor", Model: "openai:m", Turns: 1, InputTokens: 900, OutputTokens: 10, AvgLatencyMS: 300, Cost: new(0.0019)}
 	planner := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 2, InputTokens: 300, OutputTokens: 80, AvgLatencyMS: 200, Cost: new(0.0014)}
 	free := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, InputTokens: 7, OutputTokens: 3, AvgLatencyMS: 5}
@@ -96,7 +94,7 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 
 	report := func(user string, args catalog.PlanUsage) (got catalog.PlanUsageResult) {
 		t.Helper()
-		e.Must(t, ask(user, "plan.usage", args, true), &got)
+		got = sum(user, args)
 		got.Usage = nil
 		return got
 	}
@@ -117,9 +115,6 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 			t.Errorf("how plans went, %s (-want +got):\n%s", name, d)
 		}
 	}
-	if r := e.Do(t, ask("ana", "plan.usage", catalog.PlanUsage{WholeTenant: true}, false)); r.Code != intents.RBACForbidden {
-		t.Errorf("of all users: %+v", r)
-	}
 }
 
 func call(t *testing.T, docs storage.Documents, n int, user, skill, status string) {
@@ -139,10 +134,9 @@ func call(t *testing.T, docs storage.Documents, n int, user, skill, status strin
 
 // A report never leaves plans out in silence.
 func TestReportOfTooManyPlans(t *testing.T) {
-	docs, _ := open(t)
-	e := executortest.New(t, plans.Name, nil, plans.Handlers(endless{docs}, nil))
-	if r := e.Do(t, ask("ana", "plan.usage", catalog.PlanUsage{}, false)); r.Code != intents.OversizedOutput {
-		t.Errorf("%+v", r)
+	docs := open(t)
+	if _, err := views.Usage(t.Context(), endless{docs}, nil, "acme", "ana", catalog.PlanUsage{}); intents.CodeOf(err) != intents.OversizedOutput {
+		t.Error(err)
 	}
 }
 
@@ -154,7 +148,7 @@ func (endless) Search(_ context.Context, _, _ string, q storage.Query) (storage.
 }
 
 func TestMessages(t *testing.T) {
-	docs, _ := open(t)
+	docs := open(t)
 	messages(t, docs, func() {})
 }
 
@@ -162,7 +156,6 @@ func TestMessages(t *testing.T) {
 // used.
 func messages(t *testing.T, docs storage.Documents, written func()) {
 	t.Helper()
-	e := executortest.New(t, plans.Name, nil, plans.Handlers(docs, nil))
 	p := used("ana", 1,
 		catalog.Usage{Agent: "executor", Model: "openai:m", Calls: 4, InputTokens: 900, OutputTokens: 10, LatencyMS: 300},
 		catalog.Usage{Agent: "planner", Model: "openai:n", Calls: 1, InputTokens: 100, OutputTokens: 50, LatencyMS: 100})
@@ -191,9 +184,12 @@ func messages(t *testing.T, docs storage.Documents, written func()) {
 		}
 	}
 	written()
-	list := func(user string, args catalog.MessageList) (got catalog.MessageListResult) {
+	list := func(user string, args catalog.MessageList) catalog.MessageListResult {
 		t.Helper()
-		e.Must(t, ask(user, "message.list", args, true), &got)
+		got, err := views.Messages(t.Context(), docs, "acme", user, args)
+		if err != nil {
+			t.Fatal(err)
+		}
 		return got
 	}
 	message := func(i int, user, role, plan string) catalog.Message {

@@ -3,17 +3,17 @@ package catalog
 import (
 	"encoding/json"
 	"time"
-
-	"aob.dev/writ/intents"
 )
 
-var (
-	queriers  = []intents.Role{intents.RoleGateway}
-	queryRows = []Row{
-		{Type: "plan.usage", Title: "Sum up what plans used, and how they went", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
-		{Type: "message.list", Title: "List the messages of all sessions", Capability: "sessions:read", Signers: queriers, Executor: "plans", Effect: Pure},
-		{Type: "schema.list", Title: "List the agents of the registry", Capability: "plans:read", Signers: queriers, Executor: "plans", Effect: Pure},
-	}
+// What people read is no intent: these are the parameters and answers of such reads.
+
+// Capabilities that a read needs.
+const (
+	CapabilityPlans     = "plans:read"
+	CapabilitySessions  = "sessions:read"
+	CapabilityKnowledge = "kb:read"
+	CapabilityCache     = "cache:read"
+	CapabilitySchedules = "schedules:read"
 )
 
 // Period bounds when something was created, in RFC 3339. Empty: no bound.
@@ -22,14 +22,14 @@ type Period struct {
 	Until string `json:"until,omitempty"` // before
 }
 
-// PlanUsage are the arguments of plan.usage: of the user's plans, or of the tenant's.
+// PlanUsage selects the plans of a report: the user's, or the tenant's.
 type PlanUsage struct {
 	Period
 	ByDay       bool `json:"by_day,omitempty"`
 	WholeTenant bool `json:"whole_tenant,omitempty"`
 }
 
-// PlanUsageResult is the result of plan.usage.
+// PlanUsageResult says what plans used, and how they went.
 type PlanUsageResult struct {
 	Usage  []UsageRow    `json:"usage"`  // the newest day first, then the most input
 	Plans  []PlansHealth `json:"plans"`  // most replans first
@@ -69,14 +69,13 @@ type SkillHealth struct {
 	Large  int64  `json:"large"`
 }
 
-// SchemaList are the arguments of schema.list: of all agents or workflows of the registry, or
-// of one.
+// SchemaList selects agents or workflows of the registry: all, or one.
 type SchemaList struct {
 	Name string `json:"name,omitempty"`
 	Kind string `json:"kind,omitempty"` // KindAgent where it is empty, or KindWorkflow
 }
 
-// SchemaListResult is the result of schema.list: without the built-in agents.
+// SchemaListResult are agents or workflows of the registry, without the built-in agents.
 type SchemaListResult struct {
 	Schemas []SchemaRow `json:"schemas"`
 }
@@ -98,14 +97,14 @@ const (
 	KindRemoved  = "gone"
 )
 
-// MessageList are the arguments of message.list: of the user's messages, newest first.
+// MessageList selects messages of a user, newest first.
 type MessageList struct {
 	Period
 	Limit int    `json:"limit,omitempty"` // 1..100, default 20
 	After string `json:"after,omitempty"`
 }
 
-// MessageListResult is the result of message.list.
+// MessageListResult are messages of a user.
 type MessageListResult struct {
 	Messages []Message `json:"messages"`
 	Cursor   string    `json:"cursor,omitempty"`

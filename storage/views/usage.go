@@ -1,15 +1,13 @@
-package plans
+package views
 
 import (
 	"cmp"
 	"context"
 	"maps"
-	"math"
 	"slices"
 	"strings"
 	"time"
 
-	"aob.dev/writ/executors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/storage"
@@ -18,21 +16,15 @@ import (
 // maxSum bounds a sum: usage that agents report of themselves is not trusted without limit.
 const maxSum = 1_000_000_000_000_000
 
-// summed bounds the plans of one report.
-var summed = bounds{documents: 20_000, page: 200, bytes: math.MaxInt}
-
 // use is the key of a report's rows.
 type use struct{ day, agent, model string }
 
-// usage sums up the model usage of plans, the outcomes of plans by kind, and those of skill calls.
-func (p plans) usage(ctx context.Context, o *executors.Intent, args catalog.PlanUsage) (*executors.Result, error) {
-	q, err := query(o, "created_at", args.Period, args.WholeTenant)
-	if err != nil {
-		return nil, err
-	}
+// Usage sums up the model usage of plans of a user, the outcomes of those plans by kind, and those of
+// skill calls. Prices are by driver:model.
+func Usage(ctx context.Context, docs storage.Documents, prices map[string]catalog.Price, tenant, user string, args catalog.PlanUsage) (out catalog.PlanUsageResult, err error) {
 	rows, kinds := map[use]catalog.UsageRow{}, map[string]catalog.PlansHealth{}
-	more, err := p.walk(ctx, o, storage.IndexPlans, q, summed, func(doc storage.Document) error {
-		plan, err := viewOf(doc)
+	more, err := walk(ctx, docs, tenant, storage.IndexPlans, query(user, "created_at", args.Period), summed, func(doc storage.Document) error {
+		plan, err := planOf(doc)
 		addPlan(kinds, plan)
 		for _, u := range plan.Usage {
 			k := use{agent: u.Agent, model: u.Model}
@@ -50,15 +42,15 @@ func (p plans) usage(ctx context.Context, o *executors.Intent, args catalog.Plan
 		return err
 	})
 	if err != nil {
-		return nil, err
+		return out, err
 	}
 	if more != "" {
-		return nil, executors.Fail(intents.OversizedOutput, "there are more than 20,000 plans: ask for a shorter time, with since and until")
+		return out, tooLarge("there are more than 20,000 plans: ask for a shorter time, with since and until")
 	}
-	out := catalog.PlanUsageResult{Usage: []catalog.UsageRow{}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}
+	out = catalog.PlanUsageResult{Usage: []catalog.UsageRow{}, Plans: []catalog.PlansHealth{}, Skills: []catalog.SkillHealth{}}
 	for _, r := range rows {
 		r.AvgLatencyMS /= r.Turns
-		if price, there := p.prices[r.Model]; there {
+		if price, there := prices[r.Model]; there {
 			cost := (price.Input*float64(r.InputTokens) + price.Output*float64(r.OutputTokens)) / 1e6
 			r.Cost = &cost
 		}
@@ -74,13 +66,15 @@ func (p plans) usage(ctx context.Context, o *executors.Intent, args catalog.Plan
 	slices.SortFunc(out.Plans, func(a, b catalog.PlansHealth) int {
 		return cmp.Or(cmp.Compare(b.AvgReplans, a.AvgReplans), slices.Compare(a.Skills, b.Skills))
 	})
-	q, _ = query(o, "ts", args.Period, args.WholeTenant)
-	out.Skills, err = p.skills(ctx, o.Ticket.Actor.Tenant, q)
-	return &executors.Result{Value: out}, executors.Store(err)
+	out.Skills, err = skills(ctx, docs, tenant, query(user, "ts", args.Period))
+	return out, err
 }
 
 // skills counts the calls that a query selects by their skill, most failures first.
-func (p plans) skills(ctx context.Context, tenant string, q storage.Query) ([]catalog.SkillHealth, error) {
+func skills(ctx context.Context, docs storage.Documents, tenant string, q storage.Query) ([]catalog.SkillHealth, error) {
+	if err := fresh(ctx, docs, storage.IndexSkillCalls); err != nil {
+		return nil, err
+	}
 	all, failed, large := q, q, q
 	failed.Terms, large.Terms = maps.Clone(q.Terms), maps.Clone(q.Terms)
 	failed.Terms["status"] = []string{string(intents.Failed), string(intents.StatusIndetermined)}
@@ -94,7 +88,7 @@ func (p plans) skills(ctx context.Context, tenant string, q storage.Query) ([]ca
 		{failed, func(s *catalog.SkillHealth, n int64) { s.Failed = n }},
 		{large, func(s *catalog.SkillHealth, n int64) { s.Large = n }},
 	} {
-		buckets, err := p.docs.Aggregate(ctx, tenant, storage.IndexSkillCalls, c.query, storage.Aggregation{By: "skill_id"})
+		buckets, err := docs.Aggregate(ctx, tenant, storage.IndexSkillCalls, c.query, storage.Aggregation{By: "skill_id"})
 		if err != nil {
 			return nil, err
 		}
@@ -131,19 +125,4 @@ func addPlan(kinds map[string]catalog.PlansHealth, plan catalog.PlanView) {
 		k.Exhausted++
 	}
 	kinds[strings.Join(skills, " ")] = k
-}
-
-// query selects documents created by the user, or by anybody of the tenant, newest first.
-func query(o *executors.Intent, created string, in catalog.Period, wholeTenant bool) (storage.Query, error) {
-	q := storage.Query{Terms: map[string][]string{}, Sort: "-" + created}
-	switch {
-	case !wholeTenant:
-		q.Terms["user_id"] = []string{o.Ticket.Actor.UserID}
-	case !o.Ticket.Oversees:
-		return q, executors.Fail(intents.RBACForbidden, "only those who have audit:read see what others of the tenant did")
-	}
-	if in != (catalog.Period{}) {
-		q.Ranges = map[string]storage.Range{created: {GTE: in.Since, LT: in.Until}}
-	}
-	return q, nil
 }

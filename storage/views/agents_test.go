@@ -1,27 +1,25 @@
-package plans_test
+package views_test
 
 import (
 	"encoding/json"
 	"slices"
 	"testing"
 
-	"aob.dev/writ/executors/plans"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/testing/executortest"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/views"
 )
 
 // TestAgentRows: a tenant's agents come before those of system, and what is gone is not
 // there.
 func TestAgentRows(t *testing.T) {
-	docs, _ := open(t)
+	docs := open(t)
 	agentRows(t, docs, func() {})
 }
 
 func agentRows(t *testing.T, docs storage.Documents, written func()) {
 	t.Helper()
-	e := executortest.New(t, plans.Name, nil, plans.Handlers(docs, nil))
 	for n, row := range []struct{ tenant, name, kind, content string }{
 		{"system", "shop", catalog.KindAgent, "all sell"},
 		{"system", "help", catalog.KindAgent, "all help"},
@@ -42,8 +40,10 @@ func agentRows(t *testing.T, docs storage.Documents, written func()) {
 	}
 	written()
 	for name, want := range map[string][]string{"": {"acme sells", "all help"}, "help": {"all help"}, "old": {}, "theirs": {}} {
-		var got catalog.SchemaListResult
-		e.Must(t, ask("ana", "schema.list", catalog.SchemaList{Name: name}, false), &got)
+		got, err := views.Agents(t.Context(), docs, "acme", catalog.SchemaList{Name: name})
+		if err != nil {
+			t.Fatal(err)
+		}
 		var contents []string
 		for _, r := range got.Schemas {
 			contents = append(contents, r.Content)

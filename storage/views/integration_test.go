@@ -1,6 +1,6 @@
 //go:build integration
 
-package plans_test
+package views_test
 
 import (
 	"testing"

@@ -1,0 +1,225 @@
+package httpapi
+
+import (
+	"encoding/json"
+	"errors"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+
+	"aob.dev/writ/gateway/readapi"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/router"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/views"
+)
+
+// openDocuments adds the reads of documents, which gateways forward (package readapi).
+func (s *server) openDocuments(r *edge.Routes) {
+	s.read(r, readapi.Plans, catalog.CapabilityPlans, (*visitor).plans)
+	s.read(r, readapi.Plans+"/:id", catalog.CapabilityPlans, func(v *visitor) (any, error) { return v.plan() })
+	s.read(r, readapi.Plans+"/:id/trace", catalog.CapabilityPlans, (*visitor).trace)
+	s.read(r, readapi.Usage, catalog.CapabilityPlans, (*visitor).usage)
+	s.read(r, readapi.Agents, catalog.CapabilityPlans, (*visitor).agents)
+	s.read(r, readapi.Messages, catalog.CapabilitySessions, (*visitor).messages)
+	s.read(r, readapi.Sessions, catalog.CapabilitySessions, (*visitor).sessions)
+	s.read(r, readapi.Knowledge, catalog.CapabilityKnowledge, (*visitor).knowledge)
+	s.read(r, readapi.Cache, catalog.CapabilityCache, (*visitor).cache)
+	s.read(r, readapi.Schedules, catalog.CapabilitySchedules, (*visitor).schedules)
+}
+
+// thing is a plan as the read function decides about it.
+func thing(p catalog.PlanView) router.Thing {
+	t := router.Thing{Owner: p.UserID, Plan: p.PlanID}
+	for _, s := range p.Steps {
+		t.Skills = append(t.Skills, s.Skills...)
+	}
+	return t
+}
+
+// plan reads the plan of the path.
+func (v *visitor) plan() (catalog.PlanView, error) {
+	id := v.Param("id")
+	if err := v.current(); err != nil {
+		return catalog.PlanView{}, err
+	}
+	v.line.Subject, v.line.Own = catalog.SubjectPlan(id), false
+	p, err := views.Plan(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, id)
+	if err == nil {
+		err = v.sees(thing(p), catalog.SubjectPlan(id))
+	}
+	if errors.Is(err, storage.ErrNotFound) {
+		err = problem.New(intents.NotFound, "", "no such plan or run of this user")
+	}
+	return p, err
+}
+
+// trace reads the events of a plan, or with ?session=true of its session.
+func (v *visitor) trace() (any, error) {
+	p, err := v.plan()
+	if err != nil {
+		return nil, err
+	}
+	events, err := views.Events(v.Request.Context(), v.s.cfg.Documents, p, v.Query("session") == "true")
+	return catalog.PlanTrace{PlanID: p.PlanID, Events: append([]json.RawMessage{}, events...)}, err
+}
+
+// plans lists the person's plans, or those of all users for somebody who oversees them.
+func (v *visitor) plans() (any, error) {
+	if err := v.accepts("status", "after", "workflow_id", "runs", "limit"); err != nil {
+		return nil, err
+	}
+	q := catalog.PlanList{Status: v.Query("status"), After: v.Query("after"), WorkflowID: v.Query("workflow_id"), Runs: v.Query("runs") == "true"}
+	var err error
+	if q.Limit, err = v.limit(); err != nil {
+		return nil, err
+	}
+	user, err := v.whose(v.Oversees())
+	if err != nil {
+		return nil, err
+	}
+	v.line.Own = true // unless there are some of others
+	if err := v.current(); err != nil {
+		return nil, err
+	}
+	page, err := views.Plans(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, user, q)
+	if err != nil {
+		return nil, v.unlisted(q.After, err)
+	}
+	page.Plans = slices.DeleteFunc(page.Plans, func(p catalog.PlanView) bool { return !v.Sees(thing(p)) })
+	if slices.ContainsFunc(page.Plans, func(p catalog.PlanView) bool { return p.UserID != v.Grant.Subject }) {
+		err = v.audited(catalog.SubjectPlans)
+	}
+	return page, err
+}
+
+// usage sums up what plans used. A report of the whole tenant shows no plan of anybody.
+func (v *visitor) usage() (any, error) {
+	if err := v.accepts("since", "until", "by_day", "whole_tenant"); err != nil {
+		return nil, err
+	}
+	q := catalog.PlanUsage{Period: v.period(), ByDay: v.Query("by_day") == "true", WholeTenant: v.Query("whole_tenant") == "true"}
+	user, err := v.whose(q.WholeTenant)
+	if err == nil {
+		err = v.current()
+	}
+	if err != nil {
+		return nil, err
+	}
+	return views.Usage(v.Request.Context(), v.s.cfg.Documents, v.s.cfg.Prices, v.Grant.Tenant, user, q)
+}
+
+// own begins a list of the person's own documents, with these parameters.
+func (v *visitor) own(parameters ...string) (user string, limit int, err error) {
+	if err = v.accepts(parameters...); err != nil {
+		return "", 0, err
+	}
+	if limit, err = v.limit(); err != nil {
+		return "", 0, err
+	}
+	return v.Grant.Subject, limit, v.current()
+}
+
+func (v *visitor) messages() (any, error) {
+	user, limit, err := v.own("since", "until", "limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	q := catalog.MessageList{Period: v.period(), Limit: limit, After: v.Query("after")}
+	page, err := views.Messages(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, user, q)
+	return page, v.unlisted(q.After, err)
+}
+
+func (v *visitor) sessions() (any, error) {
+	user, limit, err := v.own("limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	q := catalog.SessionList{Limit: limit, After: v.Query("after")}
+	page, err := views.Sessions(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, user, q, v.s.now())
+	return page, v.unlisted(q.After, err)
+}
+
+func (v *visitor) knowledge() (any, error) {
+	user, limit, err := v.own("limit", "after")
+	if err != nil {
+		return nil, err
+	}
+	q := catalog.KBList{Limit: limit, After: v.Query("after")}
+	page, err := views.Knowledge(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, user, q)
+	return page, v.unlisted(q.After, err)
+}
+
+func (v *visitor) agents() (any, error) {
+	if _, _, err := v.own("name", "kind"); err != nil {
+		return nil, err
+	}
+	q := catalog.SchemaList{Name: v.Query("name"), Kind: v.Query("kind")}
+	return views.Agents(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, q)
+}
+
+func (v *visitor) cache() (any, error) {
+	return v.s.cfg.Cached(v.Request.Context(), intents.Principal{Tenant: v.Grant.Tenant, UserID: v.Grant.Subject})
+}
+
+func (v *visitor) schedules() (any, error) {
+	return catalog.ScheduleList{Schedules: append([]catalog.Schedule{}, v.s.cfg.State.Schedules(v.Grant.Tenant, v.Grant.Subject)...)}, nil
+}
+
+func (v *visitor) period() catalog.Period {
+	return catalog.Period{Since: v.Query("since"), Until: v.Query("until")}
+}
+
+// values has the pattern of the values of each parameter.
+var values = map[string]*regexp.Regexp{
+	"status": parameter, "workflow_id": parameter, "name": parameter, "kind": regexp.MustCompile(`^(` + catalog.KindAgent + `|` + catalog.KindWorkflow + `)$`),
+	"runs": boolean, "by_day": boolean, "whole_tenant": boolean, "after": regexp.MustCompile(`^.+$`), "limit": regexp.MustCompile(`^[0-9]+$`),
+	"since": moment, "until": moment,
+}
+
+var (
+	boolean = regexp.MustCompile(`^(true|false)$`)
+	moment  = regexp.MustCompile(`^\d{4}-\d\d-\d\d[Tt]\d\d:\d\d:\d\d(\.\d+)?([Zz]|[+-]\d\d:\d\d)$`)
+)
+
+// accepts refuses parameters that the route does not have, and values that they cannot have.
+func (v *visitor) accepts(parameters ...string) error {
+	for name, given := range v.Request.URL.Query() {
+		switch {
+		case !slices.Contains(parameters, name) || len(given) != 1:
+			pointer := ""
+			if values[name] != nil {
+				pointer = "/" + name
+			}
+			return problem.New(intents.SchemaInvalid, pointer, "it has no such parameter, or it comes twice; these are there: "+strings.Join(parameters, ", "))
+		case !values[name].MatchString(given[0]) || len(given[0]) > maxCursor:
+			return problem.New(intents.SchemaInvalid, "/"+name, "has no such value")
+		}
+	}
+	return nil
+}
+
+// limit returns ?limit=; 0: absent.
+func (v *visitor) limit() (int, error) {
+	raw, given := v.GetQuery("limit")
+	if !given {
+		return 0, nil
+	}
+	n, err := strconv.Atoi(raw)
+	if err != nil || n < 1 || n > views.MaxList {
+		return 0, problem.New(intents.SchemaInvalid, "/limit", "must be 1 to 100")
+	}
+	return n, nil
+}
+
+// unlisted is the error of a list that cannot be read from a cursor on.
+func (v *visitor) unlisted(after string, err error) error {
+	if err != nil && after != "" && v.Request.Context().Err() == nil && !errors.Is(err, storage.ErrUnavailable) {
+		return problem.New(intents.SchemaInvalid, "/after", "cursor is of no such list")
+	}
+	return err
+}
