@@ -114,7 +114,10 @@ func (s *system) counts(who person, got turn, replies int) {
 		reported.InputTokens, reported.OutputTokens = reported.InputTokens+int(u.InputTokens), reported.OutputTokens+int(u.OutputTokens)
 	}
 	var rows catalog.MemoryQueryResult
-	s.call(who, http.MethodPost, "/query/", map[string]string{"mode": "SQL", "query": "SELECT SUM(input_tokens) AS i, SUM(output_tokens) AS o FROM messages WHERE message_type = 'assistant' AND input_tokens > 0 AND latency_ms > 0 AND model LIKE 'openai:%' AND agent_name <> ''"}, &rows)
+	s.await("the query is answered in the time that it has", func() bool {
+		status, _ := s.call(who, http.MethodPost, "/query/", map[string]string{"mode": "SQL", "query": "SELECT SUM(input_tokens) AS i, SUM(output_tokens) AS o FROM messages WHERE message_type = 'assistant' AND input_tokens > 0 AND latency_ms > 0 AND model LIKE 'openai:%' AND agent_name <> ''"}, &rows)
+		return status == http.StatusOK
+	})
 	if len(rows.Rows) != 1 {
 		s.t.Fatalf("rows %+v", rows)
 	}
