@@ -26,7 +26,7 @@ func (s *system) occupy(says string) *bufio.Reader {
 	return bufio.NewReader(c)
 }
 
-// fresh asks on a connection of its own.
+// fresh asks on a connection of its own; 0 if that is closed without an answer.
 func (s *system) fresh(path string) int {
 	s.t.Helper()
 	one := &http.Client{Transport: &http.Transport{DisableKeepAlives: true, DialContext: func(ctx context.Context, network, addr string) (net.Conn, error) {
@@ -38,7 +38,8 @@ func (s *system) fresh(path string) int {
 	}
 	resp, err := one.Do(req)
 	if err != nil {
-		s.t.Fatalf("%s: %v", path, err)
+		s.t.Logf("%s: %v", path, err)
+		return 0
 	}
 	if err := resp.Body.Close(); err != nil {
 		s.t.Error(err)
@@ -66,7 +67,6 @@ func TestConnectionsThatWait(t *testing.T) {
 	for range edge.Default.PerAddress + 50 {
 		s.occupy("POST /v1/batches HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{")
 	}
-	if got := s.fresh("/readyz"); got != http.StatusOK {
-		t.Errorf("among senders that wait: HTTP %d", got)
-	}
+	// Spare connections have first to refuse the senders that are one too many.
+	s.await("an answer among senders that wait", func() bool { return s.fresh("/readyz") == http.StatusOK })
 }
