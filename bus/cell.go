@@ -15,6 +15,9 @@ import (
 // JournalStream is the stream with the records of a cell's journal; see storage/jetstream.
 const JournalStream = "JOURNAL"
 
+// KeyStream is the stream with the keys of the journal's erasable parts; see storage/jetstream.
+const KeyStream = "KEYS"
+
 // keyReached is the bucket's key for the position that the documents have reached.
 const keyReached = "reached"
 

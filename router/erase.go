@@ -15,7 +15,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// eraseWait is how long an erasure waits for readers of the journal.
+// eraseWait bounds how long an erasure takes before its answer says that it waits.
 const eraseWait = 5 * time.Second
 
 // eraseRetry is how often a failed erasure is tried again.
@@ -121,7 +121,7 @@ func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []re
 	}
 	failpoint.Hit(failpoint.ErasureBlobs)
 	err = r.eraseParts(ctx, ready)
-	if err != nil && (len(ready) == 1 || errors.Is(err, context.DeadlineExceeded)) { // somebody reads the journal, whatever is erased
+	if err != nil && (len(ready) == 1 || errors.Is(err, context.DeadlineExceeded)) { // the store does not answer, whatever is erased
 		return nil, errors.Join(append(failed, err)...)
 	}
 	for _, e := range ready {
@@ -145,15 +145,15 @@ func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	}
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
 	defer cancel()
-	var what []storage.Erasure
+	var all []int64
 	for _, e := range some {
-		parts, err := r.partsOf(ctx, e)
+		positions, err := r.recordsOf(ctx, e)
 		if err != nil {
 			return err
 		}
-		what = append(what, parts...)
+		all = append(all, positions...)
 	}
-	return eraser.Erase(ctx, what...)
+	return eraser.Erase(ctx, all...)
 }
 
 // eraseFor executes the erasure that an intent of the router, or an approval that released one, has
@@ -182,7 +182,7 @@ func (r *Router) eraseFor(ctx context.Context, env *intents.Envelope) error {
 	stay, err := r.erase(ctx, e)
 	if err != nil {
 		r.cfg.Log.WarnContext(ctx, "an accepted erasure waits", slog.String("error", err.Error()))
-		return underWay("", "accepted, and some of the bytes are still there, as somebody reads the journal, the disk is full, or a store or the index of blobs is behind", eraseWaits)
+		return underWay("", "accepted, and some of it is still there, as the disk, a store or the index of blobs fails or is behind", eraseWaits)
 	}
 	if len(stay) > 0 {
 		return underWay("/intent/args/parts", holderTexts(stay), eraseHolders)
@@ -211,18 +211,14 @@ func (r *Router) eraseInBackground(ctx context.Context) {
 	}
 }
 
-// partsOf returns the parts of the intent's records and of its outcome's.
-func (r *Router) partsOf(ctx context.Context, e state.Erasure) ([]storage.Erasure, error) {
-	var out []storage.Erasure
+// recordsOf returns the records that lose parts: the intent's, its outcome's, or both.
+func (r *Router) recordsOf(ctx context.Context, e state.Erasure) (positions []int64, err error) {
 	if slices.Contains(e.Parts, catalog.ErasesEnvelope) {
-		out = append(out, storage.Erasure{Position: e.Position, Parts: state.ErasedParts[storage.KindIntent][catalog.ErasesEnvelope]})
+		positions = append(positions, e.Position)
 	}
 	if !slices.Contains(e.Parts, catalog.ErasesResult) {
-		return out, nil
+		return positions, nil
 	}
 	h, err := r.cfg.Journal.Holder(ctx, e.Position)
-	if err != nil {
-		return nil, err
-	}
-	return append(out, storage.Erasure{Position: h.Outcome, Parts: state.ErasedParts[storage.KindOutcome][catalog.ErasesResult]}), nil
+	return append(positions, h.Outcome), err
 }

@@ -162,12 +162,12 @@ type halfEraser struct {
 	left *int
 }
 
-func (f halfEraser) Erase(ctx context.Context, what ...storage.Erasure) error {
+func (f halfEraser) Erase(ctx context.Context, positions ...int64) error {
 	if *f.left == 0 {
-		return f.Eraser.Erase(ctx, what...)
+		return f.Eraser.Erase(ctx, positions...)
 	}
 	*f.left--
-	return errors.Join(f.Eraser.Erase(ctx, what[:1]...), errors.New("it dies"))
+	return errors.Join(f.Eraser.Erase(ctx, positions[:1]...), errors.New("it dies"))
 }
 
 // TestErasePlanCrash: the next start completes an interrupted erasure.
@@ -200,7 +200,8 @@ func TestErasePlanCrash(t *testing.T) {
 	checkRebuilt(w)
 }
 
-// TestErasePlanBytes: no file of the journal has a text of an erased plan.
+// TestErasePlanBytes: no file of the journal has a text of a plan in the clear, and an erasure
+// leaves none of the keys that were used for it.
 func TestErasePlanBytes(t *testing.T) {
 	dir := t.TempDir()
 	w := routertest.New(t, routertest.Options{Open: func(observe storage.Observer) routertest.Journal {
@@ -223,11 +224,16 @@ func TestErasePlanBytes(t *testing.T) {
 		}
 		return found
 	}
-	if inFiles() == 0 {
-		t.Fatal("the test looks in the wrong place")
+	zeros := func() int {
+		raw, err := os.ReadFile(filepath.Join(filepath.Dir(dir), sqlite.KeysName, "0000000001"))
+		w.Must(err)
+		return bytes.Count(raw, make([]byte, 32))
+	}
+	if n := inFiles(); n > 0 || len(inRecords(w, "anas-word")) == 0 || zeros() > 0 {
+		t.Fatalf("the files of the journal have a text %d times, and %d keys of zeros", n, zeros())
 	}
 	plan.Erase()
-	if n := inFiles(); n > 0 {
-		t.Errorf("the files of the journal have a text %d times", n)
+	if where := inRecords(w, "anas-word"); len(where) > 0 || zeros() < len(plan.Intents) {
+		t.Errorf("still in %v, with %d keys of zeros", where, zeros())
 	}
 }

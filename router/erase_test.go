@@ -171,12 +171,12 @@ type slowEraser struct {
 	left *int
 }
 
-func (f slowEraser) Erase(ctx context.Context, what ...storage.Erasure) error {
+func (f slowEraser) Erase(ctx context.Context, positions ...int64) error {
 	if *f.left > 0 {
 		*f.left--
 		return errors.New("somebody reads")
 	}
-	return f.Eraser.Erase(ctx, what...)
+	return f.Eraser.Erase(ctx, positions...)
 }
 
 // TestEraseInBackground: an accepted erasure that could not be executed is not reported as done,

@@ -41,8 +41,8 @@ var recordErase = operators(TypeErase,
 
 // ErasedParts are the parts of a record that each name in a record.erase removes.
 var ErasedParts = map[storage.Kind]map[string][]string{
-	storage.KindIntent:  {catalog.ErasesEnvelope: {storage.PartEnvelope, storage.PartGrant, storage.PartReplay}},
-	storage.KindOutcome: {catalog.ErasesResult: {storage.PartResult, storage.PartReason, storage.PartLines, storage.PartOutputs}},
+	storage.KindIntent:  {catalog.ErasesEnvelope: storage.ErasableParts[storage.KindIntent]},
+	storage.KindOutcome: {catalog.ErasesResult: storage.ErasableParts[storage.KindOutcome]},
 }
 
 // Erasure is what an accepted record.erase removes.

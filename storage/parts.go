@@ -166,27 +166,48 @@ func (r Record) Outcome() (intents.Outcome, error) {
 	return out, err
 }
 
-// Erasure names parts of one record.
-type Erasure struct {
-	Position int64
-	Parts    []string
+// ErasableParts are the parts of a record that can be erased, by its kind.
+var ErasableParts = map[Kind][]string{
+	KindIntent:  {PartEnvelope, PartGrant, PartReplay},
+	KindOutcome: {PartLines, PartOutputs, PartReason, PartResult},
 }
 
-// Eraser is a journal that can erase parts of its records. A journal that would
-// leave bytes behind does not implement it.
+// Erasable returns the names of those that this record has, sorted. An intent that later
+// records rest on has none: one without a summary, and one that was held.
+func (r Record) Erasable() (names []string) {
+	if r.Kind == KindIntent {
+		var d struct {
+			Verdict intents.Verdict `json:"verdict"`
+		}
+		_, summary := r.Parts[PartSummary]
+		if !summary || json.Unmarshal(r.Parts[PartDecision], &d) != nil || d.Verdict == intents.Hold {
+			return nil
+		}
+	}
+	for _, name := range ErasableParts[r.Kind] {
+		if _, there := r.Parts[name]; there {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+// Eraser is a journal that can erase parts of its records. A driver encrypts the erasable parts
+// of a record, with their salts, under a random key that it uses for nothing else, and
+// erases them by destroying the key.
 type Eraser interface {
-	// Erase replaces the bytes and salts of the named parts by their part
-	// digests. The records retain position, kind, time and digest. A part
-	// that is erased already, or that the record does not have, is left as it is.
+	// Erase destroys the keys of records: what Erasable returns for them is replaced by part
+	// digests for all later readers. The records retain position, kind, time and digest. A
+	// record that was erased before, or has no such parts, is left as it is.
 	// ErrNotFound where there is no such record; then, and with any other error,
-	// some named parts may be erased: repeating the call is safe.
+	// some of the records may be erased: repeating the call is safe.
 	//
 	// Durability: when Erase returns without error, even if it found nothing
-	// to erase, no file of the journal itself has the bytes any more,
-	// nor after a power cut. Until then they may be in any of them. Copies
-	// that others made (backups, snapshots of the disk), and blocks that a file
+	// to erase, no file of the journal itself has the keys any more,
+	// nor after a power cut. Copies of the keys
+	// that others made (key copies, snapshots of the disk), and blocks that a file
 	// system or a drive retains of overwritten data, are not reached.
-	Erase(ctx context.Context, what ...Erasure) error
+	Erase(ctx context.Context, positions ...int64) error
 }
 
 // PartDigest is hex SHA-256(salt ‖ part bytes), as Record.Digest takes it.

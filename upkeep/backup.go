@@ -90,7 +90,7 @@ func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (
 	if b.Records, b.Documents, err = c.stores(ctx, b.Leaves); err != nil {
 		return b, err
 	}
-	trees := []string{"blobs/cas", "blobs/scopes"}
+	trees := []string{sqlite.KeysName, "blobs/cas", "blobs/scopes"} // a key is there before its record
 	if keys {
 		trees = append(trees, "keys")
 	}

@@ -229,7 +229,7 @@ func (f BackupFile) valid() bool {
 	if !below {
 		return f.Name == "documents.db"
 	}
-	return rest != "" && slices.Contains([]string{"ledger", "journal", "blobs", "keys"}, top)
+	return rest != "" && slices.Contains([]string{"ledger", "journal", sqlite.KeysName, "blobs", "keys"}, top)
 }
 
 func (f BackupFile) unpack(r io.Reader, to string) error {

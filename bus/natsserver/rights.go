@@ -145,13 +145,14 @@ func executor(name string, types []string) *right {
 // alive.
 const (
 	journalAll  = "journal.>"
+	keysAll     = "keys.>"
 	routerAlive = "writ.alive.*"
 )
 
 func router(inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", journalAll, routerAlive),
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", journalAll, keysAll, routerAlive),
 		subscribe: []string{discovery, inbox, routerAlive},
 		answers:   intentTime,
 	}
@@ -166,15 +167,17 @@ func router(inbox string) *right {
 func recorder(inbox string) *right {
 	r := &right{account: accountCore, subscribe: []string{inbox}}
 	bucket := "KV_" + bus.Bucket
-	for _, stream := range []string{bus.JournalStream, bucket} {
+	for _, stream := range []string{bus.JournalStream, bus.KeyStream, bucket} {
 		for _, verb := range []string{"STREAM.INFO.%s", "STREAM.MSG.GET.%s", "DIRECT.GET.%s", "DIRECT.GET.%s.>"} {
 			r.publish = append(r.publish, jetStreamAPI+fmt.Sprintf(verb, stream))
 		}
 	}
 	for _, verb := range []string{"CREATE.%s", "CREATE.%s.>", "INFO.%s.*", "MSG.NEXT.%s.*", "DELETE.%s.*"} {
-		r.publish = append(r.publish, jetStreamAPI+"CONSUMER."+fmt.Sprintf(verb, bus.JournalStream))
+		for _, stream := range []string{bus.JournalStream, bus.KeyStream} {
+			r.publish = append(r.publish, jetStreamAPI+"CONSUMER."+fmt.Sprintf(verb, stream))
+		}
 	}
-	r.publish = append(r.publish, "$JS.ACK."+bus.JournalStream+".>", "$JS.FC.>", "$KV."+bus.Bucket+".>")
+	r.publish = append(r.publish, "$JS.ACK."+bus.JournalStream+".>", "$JS.ACK."+bus.KeyStream+".>", "$JS.FC.>", "$KV."+bus.Bucket+".>")
 	return r
 }
 

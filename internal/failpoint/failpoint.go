@@ -31,9 +31,11 @@ const (
 	JournalPublished Point = "journal.published" // applied; no caller was answered
 	JournalAnswered  Point = "journal.answered"  // every caller was answered
 	JournalCopied    Point = "journal.copied"    // the write-ahead log was copied into the database
-	JournalErasing   Point = "journal.erasing"   // parts are overwritten in a transaction that is not committed
-	JournalErased    Point = "journal.erased"    // they are overwritten; the write-ahead log may have their bytes
-	JournalEmptied   Point = "journal.emptied"   // the write-ahead log is empty, not reported yet
+
+	KeysMaking  Point = "keys.making"  // keys of erasable parts are in memory, nothing is written
+	KeysMade    Point = "keys.made"    // their file is durable, none is used
+	KeysErasing Point = "keys.erasing" // keys are overwritten, which is not synced
+	KeysErased  Point = "keys.erased"  // the zeros are durable, not reported yet
 
 	IntentDecided   Point = "intent.decided"   // stages 1 to 7 have passed
 	IntentCommitted Point = "intent.committed" // durable, nothing was sent

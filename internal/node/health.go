@@ -26,6 +26,7 @@ const (
 	conditionDisk    = "disk"
 	conditionLong    = "write_ahead_log" // of a database; it grows
 	conditionBeside  = "journal"         // data beside the parts of records was changed
+	conditionKeys    = "keys"            // keys of erasable parts are missing
 	conditionBehind  = "clock_behind"    // it is before the last record
 	conditionAside   = datadir.ConditionAside
 )

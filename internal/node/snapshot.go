@@ -55,6 +55,7 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.LocalSnapshot) (_ snap
 		From:      contents.Index,
 		OnFatal:   n.journalFailed,
 		OnDamage:  n.journalDamaged,
+		OnLost:    n.keysLost,
 		OnWrite:   n.intents.Committed,
 		Admit:     n.admit,
 		FreeFloor: n.cfg.Limits.FreeFloor,

@@ -253,7 +253,7 @@ func TestSnapshotGoesBeforeErasure(t *testing.T) {
 	n.snapshots.Pace = atEach
 	must(t, n.snapshots.Check(t.Context()))
 	_, erased := n.snapshots.Last()
-	must(t, n.erasing().(storage.Eraser).Erase(t.Context(), storage.Erasure{Position: n.journal.Next() - 1, Parts: []string{storage.PartReason}}))
+	must(t, n.erasing().(storage.Eraser).Erase(t.Context(), n.journal.Next()-1))
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the snapshot is there: %v", err)
 	}

@@ -208,9 +208,9 @@ type erasing struct {
 
 // Erase implements storage.Eraser. A crash in it leaves no snapshot, and the next start
 // erases again.
-func (e erasing) Erase(ctx context.Context, what ...storage.Erasure) error {
+func (e erasing) Erase(ctx context.Context, positions ...int64) error {
 	if err := e.snapshot.Remove(); err != nil {
 		return err
 	}
-	return e.erasable.Erase(ctx, what...)
+	return e.erasable.Erase(ctx, positions...)
 }

@@ -1,12 +1,11 @@
-// Package jetstream stores the journal of a cell in one JetStream stream, which the routers
-// of the cell write together. On three servers a record is durable when two have synced it.
+// Package jetstream stores the journal of a cell in a JetStream stream, which the routers
+// of the cell write together, and the keys of its erasable parts in another. On three servers a record is durable when two have synced it.
 //
-// # Stream
+// # Streams
 //
-// A group of commits is one message, so it is stored whole or not at all:
-//
-//	journal.group           a group
-//	journal.erased.<seq>    the group that had sequence seq, without the erased parts
+// A group of commits is one message of JOURNAL (journal.group), so it is stored whole or not
+// at all. A file of 512 keys is one message of KEYS (keys.<n>, where n is the sequence that it
+// was stored at first); package codec says what they encrypt.
 //
 // A group is a version byte (2); uvarint position of its first record; the commits
 // (codec.AppendCommits) with their length; uvarint number of records, each a byte for its
@@ -38,9 +37,9 @@
 // router publishes the same group at the same sequence again until it knows what is stored
 // there. Meanwhile its callers wait, until their context ends.
 //
-// An erasure stores the group without the parts, and then makes the servers overwrite the old
-// message. A crash between leaves both; erasing again overwrites it. A server's Raft log may
-// retain the bytes until it is compacted, which takes minutes and cannot be forced.
+// An erasure stores the file of keys anew, with zeros, and then makes the servers overwrite the
+// old message. A crash between leaves both; erasing again overwrites it. A server's Raft log may
+// retain the keys until it is compacted, which takes minutes and cannot be forced.
 //
 // The servers must run with sync_interval: always. Otherwise acknowledged writes may be lost
 // when all of them lose power at once.

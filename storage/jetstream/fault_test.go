@@ -118,7 +118,7 @@ func TestReadFaults(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	j := &Journal{js: js, stream: messages{stream}}
+	j := &Journal{js: js, stream: messages{stream, nil}}
 	s.Shutdown()
 	s.WaitForShutdown()
 	js.Conn().Close()

@@ -6,6 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats.go/jetstream"
+
 	"aob.dev/writ/internal/testing/natstest"
 )
 
@@ -20,7 +22,7 @@ func TestTooFewServers(t *testing.T) {
 		// As Create asks, without its wait for servers that may join.
 		for {
 			try, end := context.WithTimeout(ctx, 2*time.Second)
-			_, err := create(try, js, 3)
+			_, err := create(try, js, jetstream.StreamConfig{Name: Stream, Subjects: []string{subjectAll}}, 3)
 			end()
 			if err != nil && strings.Contains(failed(err).Error(), "fewer servers than replicas") {
 				break

@@ -28,7 +28,7 @@ func (j *Journal) follow(ctx context.Context) {
 }
 
 // walk yields the messages from a sequence on and waits for new ones, until ctx ends or fn
-// returns false. A group that was erased from comes at its place.
+// returns false.
 func (j *Journal) walk(ctx context.Context, next uint64, fn func(message) bool) {
 	for told := uint64(0); ctx.Err() == nil; {
 		err := j.consume(ctx, &next, fn)
@@ -75,20 +75,8 @@ func (j *Journal) consume(ctx context.Context, next *uint64, fn func(message) bo
 		if err != nil {
 			return err
 		}
-		for seq := meta.Sequence.Stream; *next < seq; *next++ {
-			m, there, err := j.stream.inPlaceOf(ctx, *next)
-			if err != nil {
-				return err
-			}
-			if there && !fn(m) {
-				return nil
-			}
-		}
-		m, err := parse(raw.Subject(), raw.Headers(), raw.Data(), *next)
-		if err != nil {
-			return err
-		}
-		if *next++; !fn(m) {
+		*next = meta.Sequence.Stream + 1 // that none is missing before is seen by its first position
+		if !fn(parse(raw.Headers(), raw.Data(), meta.Sequence.Stream)) {
 			return nil
 		}
 	}
@@ -102,47 +90,48 @@ func (j *Journal) catchUp(ctx context.Context, seq uint64) error {
 		return err
 	}
 	if !there {
-		return j.reach(ctx, seq) // nothing is there, or what an erasure has left
+		return j.reach(ctx, seq)
 	}
 	return j.apply(ctx, m)
 }
 
 // apply applies what has not been applied yet.
 func (j *Journal) apply(ctx context.Context, m message) error {
+	if m.seq <= j.lastSeq() {
+		return nil // this process has written it
+	}
+	erased := j.stream.keys.erased.Load()
+	g, wrong, err := decode(m.data, j.stream.keys.of(ctx)) // without the lock: it may wait for keys
+	if err != nil {
+		return err
+	}
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
-	if m.end() <= j.index.Seq {
-		return nil // this process has written it
+	if m.seq <= j.index.Seq {
+		return nil
 	}
 	if m.nonce != "" && m.nonce == j.nonce {
 		j.stored = true
 	}
-	g, wrong, err := decode(m.data)
-	if err != nil {
-		return err
-	}
-	if m.erased {
-		j.index.Seq = m.seq
-		j.cache.drop(g.First)
-		j.options.OnErased()
-		j.wake()
-		return nil
-	}
 	if err := j.index.fits(g); err != nil {
 		return err
 	}
-	for _, position := range wrong {
-		j.options.Log.ErrorContext(ctx, "the journal was changed by somebody else; the record's parts are trusted", slog.Int64("position", position))
+	for _, err := range wrong {
+		j.options.Log.ErrorContext(ctx, "the journal was changed by somebody else", slog.String("error", err.Error()))
 	}
-	j.applyGroup(m, g)
+	j.applyGroup(m, g, erased)
 	return nil
 }
 
-// applyGroup shows a group to the observer and applies it, as one step for all readers. The
-// lock is held.
-func (j *Journal) applyGroup(m message, g block) {
+// applyGroup shows a group to the observer and applies it, as one step for all readers. erased is
+// the number of erasures when the group was read: one since may be of it. The lock is held.
+func (j *Journal) applyGroup(m message, g block, erased uint64) {
 	j.index.apply(m, g, j.options.Observer)
-	j.cache.add(g)
+	if erased == j.stream.keys.erased.Load() {
+		j.cache.add(g)
+	} else {
+		j.cache = cache{}
+	}
 	j.wake()
 }
 
@@ -156,12 +145,8 @@ func (j *Journal) Follow(ctx context.Context, f *StreamIndex, end int64, seen st
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	j.walk(reading, f.Seq+1, func(m message) bool {
-		if m.erased {
-			f.Seq = m.seq
-			return f.Seq < until
-		}
 		var g block
-		if g, _, err = decode(m.data); err == nil {
+		if g, _, err = decode(m.data, j.stream.keys.of(reading)); err == nil {
 			err = f.fits(g)
 		}
 		if err != nil || f.Next()+int64(len(g.entries)) > end {
@@ -171,6 +156,12 @@ func (j *Journal) Follow(ctx context.Context, f *StreamIndex, end int64, seen st
 		return f.Seq < until
 	})
 	return errors.Join(err, ctx.Err())
+}
+
+func (j *Journal) lastSeq() uint64 {
+	j.Mu.RLock()
+	defer j.Mu.RUnlock()
+	return j.index.Seq
 }
 
 // wake wakes those who wait for a message. The lock is held.

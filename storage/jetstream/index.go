@@ -65,7 +65,7 @@ func (f *StreamIndex) apply(m message, g block, seen storage.Observer) {
 	for _, c := range g.Commits {
 		f.state.Remember(c)
 	}
-	f.Seq, f.Last = m.place, mark{g.First, m.place}
+	f.Seq, f.Last = m.seq, mark{g.First, m.seq}
 	if f.Groups%markEvery == 0 {
 		f.Marks = append(f.Marks, f.Last)
 	}

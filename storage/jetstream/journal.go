@@ -24,8 +24,9 @@ type Options struct {
 	// From is the index of the first messages: only later ones are read, and it is the journal's
 	// own from now on. Nil: all of them are read.
 	From *StreamIndex
-	// OnErased is called when parts were erased of records that were read before, or are in
-	// From. It must not wait. Nil: not called.
+	// OnErased is called when keys were erased: parts of records may be gone that were read
+	// before. It is called at opening too if there is From, since keys may have been erased since that
+	// was made. It must not wait. Nil: not called.
 	OnErased func()
 	// OnFatal is called once if the stream is not a journal any more: a record is missing or
 	// cannot be read. Every later call fails. Nil: not called.
@@ -80,19 +81,27 @@ func Open(ctx context.Context, js jetstream.JetStream, o Options) (*Journal, err
 	if o.OnErased == nil {
 		o.OnErased = func() {}
 	}
-	if o.From == nil {
-		o.From = NewStreamIndex()
+	from := o.From
+	if from == nil {
+		from = NewStreamIndex()
 	}
-	j := &Journal{options: o, js: js, index: o.From, moved: make(chan struct{})}
+	j := &Journal{options: o, js: js, index: from, moved: make(chan struct{})}
 	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: j.index.state}
 	j.Failing, j.OnFatal, j.OnWrite = "journal failed", o.OnFatal, o.OnWrite
 	stream, err := open(ctx, js)
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	j.stream = messages{stream}
+	j.stream = stream
 	background, end := context.WithCancel(context.WithoutCancel(ctx))
 	j.end = end
+	if err := j.stream.keys.follow(background, j.dropCache); err != nil {
+		end()
+		return nil, fmt.Errorf("open journal: %w", err)
+	}
+	if o.From != nil {
+		o.OnErased()
+	}
 	j.Queue.Open()
 	j.running.Go(func() { j.follow(background) })
 	j.running.Go(func() { j.Run(func(batch []*group.Request) { j.write(background, batch) }) })

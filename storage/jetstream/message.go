@@ -19,24 +19,34 @@ type block struct {
 	First   int64 // position of the first of them
 	Commits []judge.Committed
 	entries []storage.Entry
+	slots   []uint64 // of each entry: where its key is, or noSlot
 }
 
-func (g block) encode() []byte {
+// noSlot is the slot of an entry of which nothing is encrypted.
+const noSlot = 0
+
+// encode encrypts erasable parts under keys that fresh returns.
+func (g block) encode(fresh func() (slot uint64, key codec.Key, err error)) ([]byte, error) {
 	b := binary.AppendUvarint([]byte{version}, uint64(g.First)) //nolint:gosec // G115: a position
 	b = codec.AppendBytes(b, codec.AppendCommits(nil, g.First, g.Commits))
 	b = binary.AppendUvarint(b, uint64(len(g.entries)))
 	for _, e := range g.entries {
 		b = append(b, byte(slices.Index(codec.Kinds, e.Record.Kind))) //nolint:gosec // G115: one of five, as the judge has checked
-		b = codec.AppendBytes(b, codec.Append(nil, e))
+		body, err := codec.Append(nil, e, fresh)
+		if err != nil {
+			return nil, err
+		}
+		b = codec.AppendBytes(b, body)
 	}
-	return b
+	return b, nil
 }
 
 var errGroup = errors.New("malformed group")
 
 // decode is the inverse of encode. Parts of records override what is stored beside them;
-// wrong are the positions where the two differ.
-func decode(data []byte) (g block, wrong []int64, err error) {
+// wrong says where the two differ, or where erasable parts cannot be decrypted although nobody
+// has erased their key: these read as erased.
+func decode(data []byte, key func(slot uint64) (codec.Key, error)) (g block, wrong []error, err error) {
 	r := codec.Reader{Rest: data}
 	if v := r.Byte(); v != version {
 		return g, nil, fmt.Errorf("group of version %d, this program knows %d", v, version)
@@ -54,7 +64,15 @@ func decode(data []byte) (g block, wrong []int64, err error) {
 		if r.Bad {
 			return g, nil, errGroup
 		}
-		stored, err := codec.Decode(g.First+int64(i), kind, body)
+		at := g.First + int64(i)
+		stored, err := codec.Decode(at, kind, body, key)
+		if l := (*codec.LostError)(nil); errors.As(err, &l) {
+			wrong, err = append(wrong, l), nil
+		}
+		if err != nil {
+			return g, nil, err
+		}
+		slot, _, err := codec.Slot(at, kind, body)
 		if err != nil {
 			return g, nil, err
 		}
@@ -63,9 +81,9 @@ func decode(data []byte) (g block, wrong []int64, err error) {
 			return g, nil, err
 		}
 		if differs {
-			wrong = append(wrong, e.Record.Position)
+			wrong = append(wrong, fmt.Errorf("what is kept beside record %d differs from its parts, which are trusted", at))
 		}
-		g.entries = append(g.entries, e)
+		g.entries, g.slots = append(g.entries, e), append(g.slots, slot)
 	}
 	if len(r.Rest) > 0 || n == 0 {
 		return g, nil, errGroup

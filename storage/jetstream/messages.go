@@ -4,8 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"strconv"
-	"strings"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -15,63 +13,32 @@ import (
 
 // message is a group as stored in the stream.
 type message struct {
-	place  uint64 // sequence that the group was written at, at first
-	seq    uint64 // its own
-	erased bool   // it is what an erasure has written
+	seq    uint64
 	router string
 	nonce  string
 	data   []byte
 }
 
-// end is the sequence up to which everything was read with this message.
-func (m message) end() uint64 {
-	if m.erased {
-		return m.seq
-	}
-	return m.place
+func parse(h nats.Header, data []byte, seq uint64) message {
+	return message{seq: seq, router: h.Get(headerRouter), nonce: h.Get(headerNonce), data: data}
 }
 
-func parse(subject string, h nats.Header, data []byte, seq uint64) (m message, err error) {
-	m = message{seq: seq, place: seq, router: h.Get(headerRouter), nonce: h.Get(headerNonce), data: data}
-	if place, erased := strings.CutPrefix(subject, subjectErased); erased {
-		m.erased = true
-		m.place, err = strconv.ParseUint(place, 10, 64)
-	}
-	return m, err
+// messages are those of the stream, and the keys of their erasable parts.
+type messages struct {
+	jetstream.Stream
+	keys *keyFiles
 }
 
-func erasedSubject(place uint64) string { return subjectErased + strconv.FormatUint(place, 10) }
-
-// messages are those of the stream.
-type messages struct{ jetstream.Stream }
-
-// at reads the message of a sequence, or the group that replaces it. there is false if
-// it is missing, or of an earlier erasure.
+// at reads the message of a sequence. there is false if it is missing.
 func (s messages) at(ctx context.Context, seq uint64) (m message, there bool, err error) {
 	raw, err := s.GetMsg(ctx, seq)
-	if errors.Is(err, jetstream.ErrMsgNotFound) {
-		return s.inPlaceOf(ctx, seq)
-	}
-	if err != nil {
-		return m, false, failed(err)
-	}
-	m, err = parse(raw.Subject, raw.Header, raw.Data, seq)
-	return m, true, err
-}
-
-// inPlaceOf is the group that replaces a missing message: parts of it were
-// erased. there is false for the message of an earlier erasure.
-func (s messages) inPlaceOf(ctx context.Context, place uint64) (m message, there bool, err error) {
-	raw, err := s.GetLastMsgForSubject(ctx, erasedSubject(place))
 	if errors.Is(err, jetstream.ErrMsgNotFound) {
 		return m, false, nil
 	}
 	if err != nil {
 		return m, false, failed(err)
 	}
-	m, err = parse(subjectGroup, raw.Header, raw.Data, place)
-	m.nonce = ""
-	return m, true, err
+	return parse(raw.Header, raw.Data, seq), true, nil
 }
 
 // group reads the group that has a position, which is at one of the places from low on and
@@ -87,8 +54,8 @@ func (s messages) group(ctx context.Context, position int64, low, high uint64) (
 			high = middle
 			continue
 		}
-		if g, _, err = decode(m.data); err != nil {
-			return m, g, fmt.Errorf("message %d: %w", m.place, err)
+		if g, _, err = decode(m.data, s.keys.of(ctx)); err != nil {
+			return m, g, fmt.Errorf("message %d: %w", m.seq, err)
 		}
 		switch {
 		case position < g.First:
@@ -96,20 +63,18 @@ func (s messages) group(ctx context.Context, position int64, low, high uint64) (
 		case position < g.First+int64(len(g.entries)):
 			return m, g, nil
 		default:
-			low = m.place + 1
+			low = m.seq + 1
 		}
 	}
 	return m, g, fmt.Errorf("no message has record %d", position)
 }
 
-// groupFrom reads the first group from a place on and before high.
-func (s messages) groupFrom(ctx context.Context, place, high uint64) (m message, there bool, err error) {
-	for ; place < high; place++ {
-		if m, there, err = s.at(ctx, place); err != nil || there && !m.erased {
-			return m, there, err
-		}
+// groupFrom reads the first group from a sequence on and before high.
+func (s messages) groupFrom(ctx context.Context, seq, high uint64) (m message, there bool, err error) {
+	for ; seq < high && err == nil && !there; seq++ {
+		m, there, err = s.at(ctx, seq)
 	}
-	return m, false, nil
+	return m, there, err
 }
 
 // Look reads the records of an index without following the stream.
@@ -121,7 +86,7 @@ type Look struct {
 // NewLook at the stream, which must be there.
 func NewLook(ctx context.Context, js jetstream.JetStream, f *StreamIndex) (*Look, error) {
 	s, err := open(ctx, js)
-	return &Look{messages{s}, f}, err
+	return &Look{s, f}, err
 }
 
 // Get reads one record, however long the servers need; storage.ErrNotFound if the index has none.

@@ -15,7 +15,7 @@ import (
 // journal read them soon.
 const cacheBytes = 32 << 20
 
-// cache is the newest groups, without gap unless parts were erased.
+// cache is the newest groups, without gap. It is emptied when keys are erased.
 type cache struct {
 	groups []block
 	bytes  int
@@ -34,16 +34,6 @@ func (c *cache) add(g block) {
 	c.groups = append(c.groups, g)
 	for c.bytes += weigh(g); c.bytes > cacheBytes && len(c.groups) > 1; c.groups = c.groups[1:] {
 		c.bytes -= weigh(c.groups[0])
-	}
-}
-
-// drop the group that begins at a position, and with it all older ones.
-func (c *cache) drop(first int64) {
-	if i, found := c.find(first); found {
-		for _, g := range c.groups[:i+1] {
-			c.bytes -= weigh(g)
-		}
-		c.groups = slices.Delete(c.groups, 0, i+1)
 	}
 }
 
@@ -138,12 +128,9 @@ func (j *Journal) scanOld(ctx context.Context, from int64, show func(block) bool
 	}
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
-	j.walk(reading, first.place, func(m message) bool {
-		if m.erased {
-			return true
-		}
+	j.walk(reading, first.seq, func(m message) bool {
 		var g block
-		if g, _, err = decode(m.data); err != nil {
+		if g, _, err = decode(m.data, j.stream.keys.of(ctx)); err != nil {
 			return false
 		}
 		if more = show(g); !more {

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/group"
 	"aob.dev/writ/storage/internal/judge"
 )
@@ -114,7 +115,12 @@ func (j *Journal) admit() error {
 // stored there.
 func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error {
 	g := block{First: d.Entries[0].Record.Position, Commits: d.Commits, entries: d.Entries}
-	stored, err := j.store(ctx, subjectGroup, j.options.Instance, g.encode(), seq)
+	erased := j.stream.keys.erased.Load()
+	data, err := g.encode(func() (uint64, codec.Key, error) { return j.stream.keys.fresh(ctx) })
+	if err != nil {
+		return err
+	}
+	stored, err := j.store(ctx, subjectGroup, j.options.Instance, data, seq)
 	if err != nil {
 		return err
 	}
@@ -122,7 +128,7 @@ func (j *Journal) publish(ctx context.Context, d *judge.Draft, seq uint64) error
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
 	if j.index.Seq < stored { // else the follower was faster
-		j.applyGroup(message{place: stored, router: j.options.Instance}, g)
+		j.applyGroup(message{seq: stored, router: j.options.Instance}, g, erased)
 	}
 	return nil
 }

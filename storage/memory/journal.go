@@ -114,7 +114,7 @@ func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (
 
 // Erase implements storage.Eraser. FailNext fails it too, and persist has it
 // erase all the same.
-func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
+func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.usable(ctx); err != nil {
@@ -124,16 +124,12 @@ func (j *Journal) Erase(ctx context.Context, what ...storage.Erasure) error {
 	if j.failure = nil; err != nil && !persist {
 		return err
 	}
-	for _, x := range what {
-		if x.Position < 0 || x.Position >= j.state.Next() {
+	for _, at := range positions {
+		if at < 0 || at >= j.state.Next() {
 			return storage.ErrNotFound
 		}
-		e := j.entries[x.Position]
-		e.Record, _ = e.Record.Without(x.Parts...)
-		if _, _, err := judge.Prove(e); err != nil {
-			return err
-		}
-		j.entries[x.Position] = e
+		e := &j.entries[at]
+		e.Record, _ = e.Record.Without(e.Record.Erasable()...)
 	}
 	return err
 }

@@ -123,7 +123,9 @@ func syncsPerSecond(b *testing.B, dir string) float64 {
 var benchBody = json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", benchBytes)))
 
 func benchRecord(kind storage.Kind) storage.Record {
-	return storage.NewRecord(kind, time.UnixMilli(0), map[string]json.RawMessage{string(kind): benchBody})
+	return storage.NewRecord(kind, time.UnixMilli(0), map[string]json.RawMessage{
+		storage.ErasableParts[kind][0]: benchBody, string(kind): json.RawMessage(`{}`), storage.PartSummary: json.RawMessage(`{}`),
+	})
 }
 
 func benchCommit(n int) storage.Commit {

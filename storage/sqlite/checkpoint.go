@@ -112,16 +112,10 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 // checkpoint runs one checkpoint and returns how long the log is and how much of it
 // is in the database, in pages.
 func checkpoint(ctx context.Context, c *sql.Conn, mode string) (frames, copied int, err error) {
-	_, frames, copied, err = checkpointed(ctx, c, mode)
-	return frames, copied, err
-}
-
-// checkpointed is checkpoint that also reports whether others were in the way of
-// what the mode wants.
-func checkpointed(ctx context.Context, c *sql.Conn, mode string) (busy bool, frames, copied int, err error) {
+	var busy bool // others were in the way of what the mode wants
 	err = c.QueryRowContext(ctx, "PRAGMA wal_checkpoint("+mode+")").Scan(&busy, &frames, &copied)
 	if err != nil {
-		return false, 0, 0, fmt.Errorf("checkpoint: %w", err)
+		return 0, 0, fmt.Errorf("checkpoint: %w", err)
 	}
-	return busy, frames, copied, nil
+	return frames, copied, nil
 }

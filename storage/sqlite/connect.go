@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"strconv"
+	"syscall"
 
 	"modernc.org/sqlite" // registers the driver
 	sqlite3 "modernc.org/sqlite/lib"
@@ -229,7 +230,9 @@ func primary(err error) int {
 	return 0
 }
 
-func isFull(err error) bool { return primary(err) == sqlite3.SQLITE_FULL }
+func isFull(err error) bool {
+	return primary(err) == sqlite3.SQLITE_FULL || errors.Is(err, syscall.ENOSPC) || errors.Is(err, syscall.EDQUOT)
+}
 
 // isBusy reports that another connection holds a lock for now.
 func isBusy(err error) bool {

@@ -18,9 +18,8 @@ const copyRows = 256
 // time, until little remains, and one transaction, from Begin to Finish, reads the rest: what
 // was added or has changed since it was copied, and what was removed.
 //
-// A copied row is never older than its mark of change (the position of a record,
-// the number of an erasure, the version of a document), since those are read first or in one
-// statement with it. So no change is left out at the end.
+// A copied document is never older than its version, since both are read in one statement. So no
+// change is left out at the end. A record never changes; its keys are not copied.
 type Copy struct {
 	db    *sql.DB
 	conn  *sql.Conn
@@ -141,9 +140,6 @@ func (c *Copy) Finish(ctx context.Context) error {
 		}
 	}
 	if err == nil {
-		err = scrubRoot(ctx, c.conn)
-	}
-	if err == nil {
 		err = c.exec(ctx, "PRAGMA journal_mode=wal")
 	}
 	return errors.Join(err, c.Close())
@@ -178,13 +174,9 @@ func (c *Copy) together(ctx context.Context, texts ...string) (n int64, err erro
 	return n, nil
 }
 
-// records copies the next ones, with the IDs of their commits, after those with parts erased since
-// they were copied. Those are overwritten in place, as in the source.
+// records copies the next ones, with the IDs of their commits.
 func (c *Copy) records(ctx context.Context) (int64, error) {
-	const erased = "(SELECT position FROM source.erased WHERE number > (SELECT coalesce(max(number), 0) FROM main.erased))"
 	return c.together(ctx,
-		"UPDATE main.records SET body = (SELECT s.body FROM source.records s WHERE s.position = main.records.position) WHERE position IN "+erased,
-		"INSERT INTO main.erased SELECT * FROM source.erased WHERE number > (SELECT coalesce(max(number), 0) FROM main.erased)",
 		`INSERT OR REPLACE INTO main.commits SELECT * FROM source.commits WHERE first > (SELECT coalesce(max(first), -1) FROM main.commits)
 			AND first <= (SELECT coalesce(max(position), -1) FROM main.records)`,
 		fmt.Sprintf(`INSERT INTO main.records SELECT * FROM source.records WHERE position > (SELECT coalesce(max(position), -1) FROM main.records)

@@ -10,14 +10,14 @@
 //
 // # Journal format
 //
-//	records(position, kind, body)   one row per record, appended, changed by an erasure alone
+//	records(position, kind, body)   one row per record, appended, never changed
 //	commits(first, ids)             one row per group of commits that carried IDs
 //
-// Package codec defines a body. One with erased parts ends in zeros, so
-// that it is as long as it was. SQLite overwrites such a row in place, and no
-// page is split, freed or copied. With the remains on the root page from when it was
-// the only one wiped, and the write-ahead log emptied by a checkpoint, the old bytes are
-// in no file of the journal.
+// Package codec defines a body. The erasable parts of a record are encrypted in it, under a
+// key that stands in a key file. An erasure overwrites the key with zeros.
+//
+// Key files are in the directory erasable beside the journal's, 0000000001 and so on, each with
+// 4,096 keys of 32 bytes.
 //
 // A row of commits belongs to the records from position first on. ids is a sequence of
 // uvarint offset, uvarint number of records, the commit ID with its length.
@@ -33,5 +33,6 @@
 // them, and no caller has an answer. After the sync, every record of the group
 // is stored; a caller that had no answer yet asks again with its commit ID, or
 // looks its key up. A crash inside a checkpoint leaves the write-ahead log
-// complete, and the checkpoint is done again. There is no other state on disk.
+// complete, and the checkpoint is done again. A key file gets its name once it is whole and synced,
+// before its first key is used; a crash wastes the keys that are left.
 package sqlite

@@ -37,6 +37,6 @@ func (c *Copy) Step(ctx context.Context) (more bool, err error) {
 
 // ReadOnce is what one transaction reads of the records from a position.
 func (j *Journal) ReadOnce(ctx context.Context, from int64) (int, error) {
-	batch, err := readEntries(ctx, j.db.readers, from, from+scanBatch)
+	batch, err := readEntries(ctx, j.db.readers, j.keys, from, from+scanBatch, nil)
 	return len(batch), err
 }

@@ -40,6 +40,10 @@ type JournalOptions struct {
 	// OnDamage is called while opening with the stored values beside a record that did not match its
 	// parts. The parts are used.
 	OnDamage func(*DamageError)
+	// OnLost is called while opening with each key file that is missing or cut off, and for each
+	// record that is read whose erasable parts cannot be decrypted although nobody has erased
+	// their key. They read as erased. Nil: not called.
+	OnLost func(error)
 	// OnWrite is called by one goroutine with the number of requests written with one sync, and
 	// the time that it took. Nil: not called.
 	OnWrite func(requests int, took time.Duration)
@@ -59,6 +63,7 @@ type Journal struct {
 	group.Journal // the writer goroutine changes its state, everyone reads
 	dir           string
 	options       JournalOptions
+	keys          *keyFiles
 
 	body []byte // used by the writer goroutine only: the buffer that bodies are encoded in
 }
@@ -68,14 +73,12 @@ var (
 	_ storage.Records = (*Journal)(nil)
 )
 
-// journalSchema: erased numbers the erasures, so that a copy finds those that came after it had read a record.
 var journalSchema = []string{`
 	CREATE TABLE records(position INTEGER PRIMARY KEY, kind INTEGER NOT NULL, body BLOB NOT NULL) STRICT;
-	CREATE TABLE commits(first INTEGER PRIMARY KEY, ids BLOB NOT NULL) STRICT`, `
-	CREATE TABLE erased(number INTEGER PRIMARY KEY, position INTEGER NOT NULL) STRICT`}
+	CREATE TABLE commits(first INTEGER PRIMARY KEY, ids BLOB NOT NULL) STRICT`}
 
 // OpenJournal opens or creates the journal of a directory, which is created if it is
-// missing (0700). It returns when the observer has received every stored record. A
+// missing (0700); its key files are in KeysName beside it. It returns when the observer has received every stored record. A
 // gap or a body that cannot be read is an error: such a file is damaged.
 //
 // Two goroutines run until Close: the writer and the checkpointer.
@@ -93,11 +96,14 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	if o.OnDamage == nil {
 		o.OnDamage = func(*DamageError) {}
 	}
+	if o.OnLost == nil {
+		o.OnLost = func(error) {}
+	}
 	if o.From == nil {
 		o.From = NewIndex()
 	}
 	o.FreeFloor = cmp.Or(o.FreeFloor, DefaultFreeFloor)
-	j := &Journal{dir: dir, options: o}
+	j := &Journal{dir: dir, options: o, keys: keysOf(dir)}
 	j.Journal = group.Journal{Calls: &j.Queue, Records: j, State: o.From.state}
 	j.db, j.Failing, j.OnFatal, j.OnWrite = db, "journal failed, the process must exit", o.OnFatal, o.OnWrite
 	failpoint.Hit(failpoint.JournalOpening)
@@ -108,6 +114,9 @@ func OpenJournal(ctx context.Context, dir string, o JournalOptions) (*Journal, e
 	j.start(ctx, j.write)
 	return j, nil
 }
+
+// Close ends the journal; see storage.Journal.
+func (j *Journal) Close() error { return errors.Join(j.store.Close(), j.keys.Close()) }
 
 // Index is what a journal has of its records in memory: the holder of each key, the state
 // of each intent, the last write of each subject. It follows from the records, and is stored

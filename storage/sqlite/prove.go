@@ -7,6 +7,7 @@ import (
 	"iter"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/judge"
 )
 
@@ -25,7 +26,8 @@ const wrongPlace = "what is kept beside its parts differs from them in which int
 // provedEntry is a stored entry as its parts have it.
 type provedEntry struct {
 	storage.Entry
-	wrong bool // something else is stored beside them
+	wrong bool             // something else is stored beside them
+	lost  *codec.LostError // its erasable parts cannot be decrypted
 }
 
 // provedBatch is entries that were read together, and why no more could be.
@@ -38,7 +40,7 @@ type provedBatch struct {
 // where a record is missing, or does not give its key. Another goroutine reads and decodes
 // ahead; it has ended when the iteration has. No read transaction is open while
 // the consumer works: that would prevent the restart of the write-ahead log.
-func provedFrom(ctx context.Context, db *sql.DB, from, end int64) iter.Seq2[provedEntry, error] {
+func provedFrom(ctx context.Context, db *sql.DB, keys *keyFiles, from, end int64) iter.Seq2[provedEntry, error] {
 	return func(yield func(provedEntry, error) bool) {
 		reading, stop := context.WithCancel(ctx)
 		batches := make(chan provedBatch, 1)
@@ -47,7 +49,8 @@ func provedFrom(ctx context.Context, db *sql.DB, from, end int64) iter.Seq2[prov
 			for at := from; at < end && reading.Err() == nil; {
 				var b provedBatch
 				to := min(at+scanBatch, end)
-				entries, err := readEntries(reading, db, at, to)
+				lost := make(map[int64]*codec.LostError)
+				entries, err := readEntries(reading, db, keys, at, to, func(l *codec.LostError) { lost[l.Position] = l })
 				at = after(entries, to)
 				b.err = err
 				for _, stored := range entries {
@@ -56,7 +59,7 @@ func provedFrom(ctx context.Context, db *sql.DB, from, end int64) iter.Seq2[prov
 						b.err = &DamageError{e.Record.Position, err.Error()}
 						break
 					}
-					b.list = append(b.list, provedEntry{e, wrong})
+					b.list = append(b.list, provedEntry{e, wrong, lost[e.Record.Position]})
 				}
 				select {
 				case batches <- b:
@@ -115,7 +118,7 @@ func (r *Records) Entries(ctx context.Context, from int64) iter.Seq2[storage.Ent
 // proved ends with the first entry beside which something else is stored.
 func (r *Records) proved(ctx context.Context, from int64) iter.Seq2[provedEntry, error] {
 	return func(yield func(provedEntry, error) bool) {
-		for p, err := range provedFrom(ctx, r.db, from, r.next) {
+		for p, err := range provedFrom(ctx, r.db, r.keys, from, r.next) {
 			if err == nil && p.wrong {
 				err = &DamageError{p.Record.Position, wrongPlace}
 			}

@@ -37,7 +37,7 @@ func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 
 // read returns the entries of a range.
 func (j *Journal) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
-	batch, err := readEntries(ctx, j.db.readers, from, to)
+	batch, err := readEntries(ctx, j.db.readers, j.keys, from, to, nil)
 	if err != nil {
 		return nil, j.closedOr(err)
 	}
@@ -76,15 +76,22 @@ func (read reads) scan(ctx context.Context, from, end int64, yield func(storage.
 	}
 }
 
-// readEntries reads those of a range, the first of them where all have more than scanBytes; see after.
-func readEntries(ctx context.Context, db *sql.DB, from, to int64) (batch []storage.Entry, err error) {
+// readEntries reads those of a range, the first of them where all have more than scanBytes; see
+// after. It calls lost, if that is not nil, for each one whose erasable parts cannot be decrypted
+// although their key was not destroyed.
+func readEntries(ctx context.Context, db *sql.DB, keys *keyFiles, from, to int64, lost func(*codec.LostError)) (batch []storage.Entry, err error) {
 	rows, err := db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position >= ? AND position < ? ORDER BY position", from, to)
 	if err != nil {
 		return nil, fmt.Errorf("read records: %w", err)
 	}
 	defer func() { err = errors.Join(err, rows.Close()) }()
 	for read := 0; read < scanBytes && rows.Next(); {
-		e, size, err := scanEntry(rows)
+		e, size, err := scanEntry(rows, keys)
+		if l := (*codec.LostError)(nil); errors.As(err, &l) {
+			if err = nil; lost != nil {
+				lost(l)
+			}
+		}
 		if err != nil {
 			return nil, fmt.Errorf("read records: %w", err)
 		}
@@ -101,15 +108,16 @@ func after(batch []storage.Entry, to int64) int64 {
 	return batch[len(batch)-1].Record.Position + 1
 }
 
-// scanEntry reads one row of (position, kind, body), and returns the length of the body.
-func scanEntry(rows *sql.Rows) (e storage.Entry, size int, err error) {
+// scanEntry reads one row of (position, kind, body), and returns the length of the body. With a
+// *codec.LostError the entry is usable.
+func scanEntry(rows *sql.Rows, keys *keyFiles) (e storage.Entry, size int, err error) {
 	var position int64
 	var kind int
 	var body []byte
 	if err := rows.Scan(&position, &kind, &body); err != nil {
 		return storage.Entry{}, 0, err
 	}
-	e, err = codec.Decode(position, kind, body)
+	e, err = codec.Decode(position, kind, body, keys.key)
 	return e, len(body), err
 }
 
@@ -117,6 +125,7 @@ func scanEntry(rows *sql.Rows) (e storage.Entry, size int, err error) {
 // or when none does. It takes no lock of the directory and changes no record.
 type Records struct {
 	db   *sql.DB
+	keys *keyFiles
 	next int64
 }
 
@@ -140,7 +149,7 @@ func OpenClosed(ctx context.Context, dir string) (*Records, error) {
 func openRecords(ctx context.Context, dir, how string) (*Records, error) {
 	path := filepath.Join(dir, "journal.db")
 	_, err := os.Stat(path)
-	r := &Records{}
+	r := &Records{keys: keysOf(dir)}
 	if err == nil {
 		r.db, err = readOnly(path, how)
 	}
@@ -154,7 +163,7 @@ func openRecords(ctx context.Context, dir, how string) (*Records, error) {
 }
 
 // Close ends reading.
-func (r *Records) Close() error { return r.db.Close() }
+func (r *Records) Close() error { return errors.Join(r.db.Close(), r.keys.Close()) }
 
 // Next is the position after the last record that was durable at opening.
 func (r *Records) Next() int64 { return r.next }
@@ -170,5 +179,5 @@ func (r *Records) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 }
 
 func (r *Records) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
-	return readEntries(ctx, r.db, from, to)
+	return readEntries(ctx, r.db, r.keys, from, to, nil)
 }

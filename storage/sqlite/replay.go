@@ -26,17 +26,37 @@ func (j *Journal) replay(ctx context.Context) error {
 	if end < from {
 		return fmt.Errorf("the journal ends before position %d, the index that it was opened with at %d", end, from)
 	}
-	for p, err := range provedFrom(ctx, j.db.readers, from, end) {
+	if err := j.beginKeys(ctx, end); err != nil {
+		return err
+	}
+	for p, err := range provedFrom(ctx, j.db.readers, j.keys, from, end) {
 		if err != nil {
 			return err
 		}
 		if p.wrong {
 			j.options.OnDamage(&DamageError{p.Record.Position, wrongPlace})
 		}
+		if p.lost != nil {
+			j.options.OnLost(p.lost)
+		}
 		j.State.Apply(p.Entry)
 		j.options.Observer(p.Entry)
 	}
 	return nil
+}
+
+// beginKeys looks which key files are missing that records have keys of, and begins another one.
+func (j *Journal) beginKeys(ctx context.Context, end int64) error {
+	last, err := j.lastKeyFile(ctx, end)
+	if err != nil {
+		return err
+	}
+	missing, err := j.keys.missing(last)
+	for _, n := range missing {
+		j.options.OnLost(fmt.Errorf("%w: %s is missing or cut off", codec.ErrLost, j.keys.path(n)))
+	}
+	j.keys.begin(last)
+	return err
 }
 
 // remember the last commits, oldest first. end is that of the records.

@@ -74,7 +74,10 @@ func (j *Journal) publish(d *judge.Draft) {
 // writeDraft inserts the records and the commits of a draft.
 func (j *Journal) writeDraft(ctx context.Context, d *judge.Draft) error {
 	for _, e := range d.Entries {
-		j.body = codec.Append(j.body[:0], e)
+		var err error
+		if j.body, err = codec.Append(j.body[:0], e, j.keys.fresh); err != nil {
+			return fmt.Errorf("write record: %w", err)
+		}
 		kind := slices.Index(codec.Kinds, e.Record.Kind)
 		if _, err := j.db.exec(ctx, "INSERT INTO records(position, kind, body) VALUES (?, ?, ?)", e.Record.Position, kind, j.body); err != nil {
 			return fmt.Errorf("write record: %w", err)

@@ -67,7 +67,7 @@ type crashMark struct {
 	N  int    `json:"n"`
 }
 
-// CrashRecord is record i of the n of a commit.
+// CrashRecord is record i of the n of a commit. That of an intent or an outcome can be erased.
 func CrashRecord(kind storage.Kind, id string, i, n int) storage.Record {
 	body, err := json.Marshal(crashMark{id, i, n})
 	if err != nil {
@@ -75,7 +75,11 @@ func CrashRecord(kind storage.Kind, id string, i, n int) storage.Record {
 	}
 	// Of different sizes, up to more than a page.
 	pad := fmt.Sprintf("%q", strings.Repeat("x", 40<<(len(id)*(i+1)%10)))
-	return storage.NewRecord(kind, time.UnixMilli(0), map[string]json.RawMessage{"mark": body, "pad": json.RawMessage(pad)})
+	parts := map[string]json.RawMessage{"mark": body, append(storage.ErasableParts[kind], "pad")[0]: json.RawMessage(pad)}
+	if kind == storage.KindIntent {
+		parts[storage.PartSummary] = json.RawMessage(`{}`)
+	}
+	return storage.NewRecord(kind, time.UnixMilli(0), parts)
 }
 
 // Telling is a record whose decision has the key that an intent takes: of an open intent,

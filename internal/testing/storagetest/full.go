@@ -27,7 +27,7 @@ func Full(t *testing.T, j Opened, full func(is bool)) {
 	before := j.Next()
 	outcome := func(of int64) storage.Record {
 		r := CrashRecord(storage.KindOutcome, fmt.Sprint("outcome ", of), 0, 1)
-		r.Parts["result"] = json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 100_000)))
+		r.Parts["long"] = json.RawMessage(fmt.Sprintf("%q", strings.Repeat("x", 100_000)))
 		return r
 	}
 	late := CrashCommit("late", 1)

@@ -5,22 +5,23 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"sync"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
 
-// Erasable has a part "secret" that begins with a word, and is of any length.
-func erasable(kind storage.Kind, word string, length int) storage.Record {
+// erasable is an intent whose envelope begins with a word, and is of any length.
+func erasable(word string, length int) storage.Record {
 	body := append([]byte(`"`+word), bytes.Repeat([]byte("x"), length)...)
-	return storage.NewRecord(kind, epoch, map[string]json.RawMessage{
-		string(kind): json.RawMessage(`{"kept":true}`), "secret": append(body, '"'), "other": json.RawMessage(`{}`),
+	return storage.NewRecord(storage.KindIntent, epoch, map[string]json.RawMessage{
+		storage.PartEnvelope: append(body, '"'), storage.PartGrant: json.RawMessage(`"grant"`), storage.PartSummary: json.RawMessage(`{}`), storage.PartInputs: json.RawMessage(`{}`),
 	})
 }
 
-// testErase: an erased part is its digest, the record's digest stays, and nothing
-// else of the journal changes. Without an Eraser there is nothing to test.
+// testErase: all erasable parts of an erased record are their digests, the record's digest
+// stays, and nothing else of the journal changes. Without an Eraser there is nothing to test.
 func testErase(h *harness) {
 	eraser, ok := h.opened.(storage.Eraser)
 	if !ok {
@@ -30,16 +31,19 @@ func testErase(h *harness) {
 	var before []storage.Record
 	for i, length := range []int{0, 10, 3_000, 20_000, 200_000} {
 		e := openIntent(fmt.Sprint(i))
-		e.Record = Telling(erasable(storage.KindIntent, "word", length), e.Key, intents.Allow)
+		e.Record = Telling(erasable("word", length), e.Key, intents.Allow)
 		e.Writes = []storage.Subject{"plan/acme/p"}
 		position := h.wins(e)
 		r := h.get(position)
 		before = append(before, r)
 	}
-	check := func(erased map[int64][]string) {
+	check := func(erased ...int64) {
 		h.Helper()
 		for _, was := range before {
-			want, _ := was.Without(erased[was.Position]...)
+			want := was
+			if slices.Contains(erased, was.Position) {
+				want, _ = was.Without(was.Erasable()...)
+			}
 			got := h.get(was.Position)
 			h.same(got, want)
 			if got.Digest() != was.Digest() {
@@ -48,36 +52,59 @@ func testErase(h *harness) {
 			h.holds(was.Position, waiting(was.Position, storage.StateOpen))
 		}
 	}
-	erase := func(what ...storage.Erasure) {
+	erase := func(positions ...int64) {
 		h.Helper()
-		if err := eraser.Erase(h.Context(), what...); err != nil {
-			h.Fatalf("erase %v: %v", what, err)
+		if err := eraser.Erase(h.Context(), positions...); err != nil {
+			h.Fatalf("erase %v: %v", positions, err)
 		}
 	}
 	erase()
-	check(nil)
-	erase(storage.Erasure{Position: 1, Parts: []string{"secret", "nothing"}})
-	check(map[int64][]string{1: {"secret"}})
-	// Again, and with more parts: the erased ones are unchanged.
-	all := []storage.Erasure{{Position: 1, Parts: []string{"secret", "other"}}, {Position: 4, Parts: []string{"secret"}}, {Position: 0, Parts: []string{"secret"}}, {Position: 4, Parts: []string{"other"}}}
-	erase(all...)
-	erase(all...)
-	gone := map[int64][]string{0: {"secret"}, 1: {"secret", "other"}, 4: {"secret", "other"}}
-	check(gone)
+	check()
+	erase(1)
+	check(1)
+	gone := []int64{4, 1, 0, 4}
+	erase(gone...)
+	erase(gone...)
+	check(gone...)
 	for _, p := range []int64{storage.NoPosition, h.Next()} {
-		if err := eraser.Erase(h.Context(), storage.Erasure{Position: p, Parts: []string{"secret"}}); !errors.Is(err, storage.ErrNotFound) {
+		if err := eraser.Erase(h.Context(), p); !errors.Is(err, storage.ErrNotFound) {
 			h.Fatalf("erase of %d: %v", p, err)
 		}
 	}
-	if err := eraser.Erase(h.Context(), storage.Erasure{Position: 2, Parts: []string{"secret", storage.PartDecision}}); err == nil {
-		h.Fatal("what tells the key of an intent can be erased")
+	// An outcome loses all that was written but its code. Later records rest on others: they stay.
+	out := map[string]json.RawMessage{storage.PartOutcome: json.RawMessage(`{"of":2}`)}
+	for _, name := range storage.ErasableParts[storage.KindOutcome] {
+		out[name] = json.RawMessage(`"text"`)
 	}
-	check(gone)
+	outcome, err := h.Finish(h.Context(), 2, 1, storage.NewRecord(storage.KindOutcome, epoch, out), nil)
+	if err != nil {
+		h.Fatal(err)
+	}
+	held := heldIntent("held")
+	held.Record = Telling(erasable("word", 10), held.Key, intents.Hold)
+	administrative := openIntent("administrative") // has no summary
+	gone = append(gone, outcome, h.wins(held), h.wins(administrative))
+	erase(gone...)
 	seen := h.observed()
+	stored := func() {
+		h.Helper()
+		for i, e := range seen {
+			if slices.Contains(gone, int64(i)) {
+				e.Record, _ = e.Record.Without(e.Record.Erasable()...)
+			}
+			h.same(h.get(int64(i)), e.Record)
+		}
+	}
+	stored()
+	if r := h.get(outcome); len(r.Parts) != 1 || len(r.Erased) != 4 || h.get(outcome+1).Erased != nil || h.get(outcome+2).Erased != nil {
+		h.Fatalf("the outcome has %v, and lost %v", r.Parts, r.Erased)
+	}
 	h.reopen()
-	check(gone)
+	stored()
 	for i, e := range h.observed() {
-		seen[i].Record, _ = seen[i].Record.Without(gone[int64(i)]...)
+		if slices.Contains(gone, int64(i)) {
+			seen[i].Record, _ = seen[i].Record.Without(seen[i].Record.Erasable()...)
+		}
 		h.same(e, seen[i])
 	}
 	h.wins(openIntent("after"))
@@ -98,7 +125,7 @@ func testEraseBesideWriters(h *harness) {
 		running.Go(func() {
 			for n := range each {
 				e := openIntent(fmt.Sprint(w, n))
-				e.Record = Telling(erasable(storage.KindIntent, "word", 500*w), e.Key, intents.Allow)
+				e.Record = Telling(erasable("word", 500*w), e.Key, intents.Allow)
 				r, err := h.commit(e)
 				if err != nil || r.Verdict != storage.Won {
 					h.Errorf("commit: %+v, %v", r, err)
@@ -107,7 +134,7 @@ func testEraseBesideWriters(h *harness) {
 				if n%2 == 0 {
 					continue
 				}
-				if err := eraser.Erase(h.Context(), storage.Erasure{Position: r.Positions[0], Parts: []string{"secret"}}); err != nil {
+				if err := eraser.Erase(h.Context(), r.Positions[0]); err != nil {
 					h.Errorf("erase: %v", err)
 				}
 				mu.Lock()
@@ -121,7 +148,7 @@ func testEraseBesideWriters(h *harness) {
 		if err != nil {
 			h.Fatal(err)
 		}
-		if _, shown := r.Parts["secret"]; shown == erased[r.Position] {
+		if _, shown := r.Parts[storage.PartEnvelope]; shown == erased[r.Position] {
 			h.Fatalf("record %d: the part is shown: %v", r.Position, shown)
 		}
 	}

@@ -1,17 +1,17 @@
 // Package codec encodes the stored form of a journal entry, the same for each driver.
 //
 // A body is, in this order: a version byte (1); a flags byte (1: takes a key,
-// 2: open); uvarint Target+1; uvarint Holder+1; varint milliseconds of At; uvarint
+// 2: open, 4: encrypted); uvarint Target+1; uvarint Holder+1; varint milliseconds of At; uvarint
 // number of written subjects, each with its length; uvarint number of parts in
-// name order, each as name, salt and bytes with their lengths.
+// name order, each as name, salt and bytes with their lengths; uvarint number of part digests
+// in name order, each as name with its length and 32 bytes.
 //
-// A body with erased parts has version 2 and continues: uvarint number of
-// erased parts in name order, each as name with its length and 32 bytes of part
-// digest; then any number of zeros.
+// An encrypted body continues with the uvarint slot of its key, and the ciphertext with its
+// length. The plaintext is salt and bytes, with their lengths, of each part that has a digest:
+// see encrypt.go. Without its key a body reads as one whose parts were erased.
 package codec
 
 import (
-	"bytes"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -24,12 +24,8 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// bodyVersion is the first byte of every body, erasedVersion of one that parts
-// were erased from; see the package comment.
-const (
-	bodyVersion   = 1
-	erasedVersion = 2
-)
+// bodyVersion is the first byte of every body.
+const bodyVersion = 1
 
 // DigestSize is that of a part digest, in bytes.
 const DigestSize = 32
@@ -37,6 +33,7 @@ const DigestSize = 32
 const (
 	flagTake = 1 << iota
 	flagOpen
+	flagEncrypted
 )
 
 // Kinds are stored as their index. Only ever append.
@@ -46,8 +43,9 @@ var Kinds = []storage.Kind{
 
 var errBody = errors.New("malformed record body")
 
-// Append encodes everything about an entry but its position, kind and key.
-func Append(b []byte, e storage.Entry) []byte {
+// Append encodes everything about an entry but its position, kind and key. It encrypts the
+// erasable parts under a key that fresh returns, and no other entry may use.
+func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err error)) ([]byte, error) {
 	var flags byte
 	if e.Take {
 		flags |= flagTake
@@ -55,11 +53,14 @@ func Append(b []byte, e storage.Entry) []byte {
 	if e.Open {
 		flags |= flagOpen
 	}
-	version := byte(bodyVersion)
-	if len(e.Record.Erased) > 0 {
-		version = erasedVersion
+	encrypted := e.Record.Erasable()
+	if len(encrypted) > 0 {
+		if len(e.Record.Erased) > 0 {
+			return nil, fmt.Errorf("position %d: some of its erasable parts are erased, and some are not", e.Record.Position)
+		}
+		flags |= flagEncrypted
 	}
-	b = append(b, version, flags)
+	b = append(b, bodyVersion, flags)
 	b = appendPosition(b, e.Target)
 	b = appendPosition(b, e.Holder)
 	b = binary.AppendVarint(b, e.Record.At.UnixMilli())
@@ -67,39 +68,87 @@ func Append(b []byte, e storage.Entry) []byte {
 	for _, s := range e.Writes {
 		b = AppendBytes(b, []byte(s))
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.Record.Parts)))
+	b = binary.AppendUvarint(b, uint64(len(e.Record.Parts)-len(encrypted)))
 	for _, name := range slices.Sorted(maps.Keys(e.Record.Parts)) {
+		if slices.Contains(encrypted, name) {
+			continue
+		}
 		b = AppendBytes(b, []byte(name))
 		b = AppendBytes(b, e.Record.Salts[name])
 		b = AppendBytes(b, e.Record.Parts[name])
 	}
-	if version == bodyVersion {
-		return b
+	covered := len(b)
+	b, err := appendDigests(b, e.Record, encrypted)
+	if err != nil || len(encrypted) == 0 {
+		return b, err
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.Record.Erased)))
-	for _, name := range slices.Sorted(maps.Keys(e.Record.Erased)) {
-		digest, err := hex.DecodeString(e.Record.Erased[name])
+	slot, key, err := fresh()
+	if err != nil {
+		return nil, err
+	}
+	b = binary.AppendUvarint(b, slot)
+	return appendEncrypted(b, key, partsOf(e.Record, encrypted), b[covered:]), nil
+}
+
+// appendDigests appends those of erased parts, and of parts that are encrypted.
+func appendDigests(b []byte, r storage.Record, encrypted []string) ([]byte, error) {
+	b = binary.AppendUvarint(b, uint64(len(r.Erased)+len(encrypted)))
+	for _, name := range slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(r.Erased)), encrypted...))) {
+		text, erased := r.Erased[name]
+		if !erased {
+			text = storage.PartDigest(r.Salts[name], r.Parts[name])
+		}
+		digest, err := hex.DecodeString(text)
 		if err != nil || len(digest) != DigestSize {
-			digest = make([]byte, DigestSize) // erase looks at it before
+			return nil, fmt.Errorf("position %d: the digest of part %q is none", r.Position, name)
 		}
 		b = append(AppendBytes(b, []byte(name)), digest...)
 	}
-	return b
+	return b, nil
 }
 
-// Decode is the inverse of Append. Parts and salts of the entry share
-// the memory of body.
-func Decode(position int64, kind int, body []byte) (storage.Entry, error) {
+// Decode is the inverse of Append; key returns the key of a slot, ErrErased, ErrLost, or why it
+// cannot be read now. Parts and salts of the entry share the memory of body. With a *LostError
+// the entry is usable: what cannot be decrypted reads as erased.
+func Decode(position int64, kind int, body []byte, key func(slot uint64) (Key, error)) (storage.Entry, error) {
+	e, c, err := parse(position, kind, body)
+	if err != nil || c == nil {
+		return e, err
+	}
+	k, err := key(c.slot)
+	if err == nil {
+		err = c.decrypt(k, &e.Record)
+	}
+	switch {
+	case err == nil, errors.Is(err, ErrErased):
+		return e, nil
+	case errors.Is(err, ErrLost):
+		return e, &LostError{Position: position, Slot: c.slot, Err: err}
+	default:
+		return storage.Entry{}, fmt.Errorf("position %d: the key of its erasable parts: %w", position, err)
+	}
+}
+
+// Slot returns where the key of a body is; found is false where nothing is encrypted.
+func Slot(position int64, kind int, body []byte) (slot uint64, found bool, err error) {
+	_, c, err := parse(position, kind, body)
+	if err != nil || c == nil {
+		return 0, false, err
+	}
+	return c.slot, true, nil
+}
+
+// parse reads all that needs no key; the ciphertext is nil where nothing is encrypted.
+func parse(position int64, kind int, body []byte) (e storage.Entry, c *ciphertext, err error) {
 	if kind < 0 || kind >= len(Kinds) {
-		return storage.Entry{}, fmt.Errorf("position %d: unknown kind %d", position, kind)
+		return e, nil, fmt.Errorf("position %d: unknown kind %d", position, kind)
 	}
 	r := Reader{Rest: body}
-	version := r.Byte()
-	if version != bodyVersion && version != erasedVersion {
-		return storage.Entry{}, fmt.Errorf("position %d: body version %d, this program knows up to %d", position, version, erasedVersion)
+	if version := r.Byte(); version != bodyVersion {
+		return e, nil, fmt.Errorf("position %d: body version %d, this program knows %d", position, version, bodyVersion)
 	}
 	flags := r.Byte()
-	e := storage.Entry{Take: flags&flagTake != 0, Open: flags&flagOpen != 0, Target: r.position(), Holder: r.position()}
+	e = storage.Entry{Take: flags&flagTake != 0, Open: flags&flagOpen != 0, Target: r.position(), Holder: r.position()}
 	e.Record = storage.Record{Position: position, Kind: Kinds[kind], At: time.UnixMilli(r.varint()).UTC()}
 	for range r.Count() {
 		e.Writes = append(e.Writes, storage.Subject(r.Bytes()))
@@ -114,13 +163,17 @@ func Decode(position int64, kind int, body []byte) (storage.Entry, error) {
 		}
 		e.Record.Parts[name] = r.Bytes()
 	}
-	if version == erasedVersion {
-		r.erased(&e.Record)
+	covered := r.Rest
+	names := r.digests(&e.Record)
+	if flags&flagEncrypted != 0 {
+		c = &ciphertext{slot: r.Uvarint(), names: names}
+		c.covered = covered[:len(covered)-len(r.Rest)]
+		c.data = r.Bytes()
 	}
 	if r.Bad || len(r.Rest) > 0 {
-		return storage.Entry{}, fmt.Errorf("position %d: %w", position, errBody)
+		return storage.Entry{}, nil, fmt.Errorf("position %d: %w", position, errBody)
 	}
-	return e, nil
+	return e, c, nil
 }
 
 // appendPosition stores Nobody as 0.
@@ -199,23 +252,23 @@ func (r *Reader) Take(n int) []byte {
 	return v
 }
 
-// erased reads the digests of erased parts, and the zeros that keep the body as
-// long as it was.
-func (r *Reader) erased(rec *storage.Record) {
+// digests reads those of parts that are not in the clear, in order.
+func (r *Reader) digests(rec *storage.Record) (names []string) {
 	n := r.Count()
-	rec.Erased = make(map[string]string, n)
+	if n > 0 {
+		rec.Erased = make(map[string]string, n)
+	}
 	for range n {
 		name := string(r.Bytes())
-		rec.Erased[name] = hex.EncodeToString(r.Take(DigestSize))
-		if _, twice := rec.Parts[name]; twice {
+		_, clear := rec.Parts[name]
+		_, twice := rec.Erased[name]
+		if clear || twice {
 			r.Fail()
 		}
+		rec.Erased[name] = hex.EncodeToString(r.Take(DigestSize))
+		names = append(names, name)
 	}
-	if len(bytes.Trim(r.Rest, "\x00")) > 0 || n == 0 {
-		r.Fail()
-		return
-	}
-	r.Rest = nil
+	return names
 }
 
 // Bytes reads bytes after their length.

@@ -79,12 +79,20 @@ func validateEntries(entries []storage.Entry, first int64) ([]storage.Entry, err
 	return out, nil
 }
 
+// saltSize is that of a salt, in bytes.
+const saltSize = 32
+
 func validateEntry(e *storage.Entry, i int) error {
 	kind := e.Record.Kind
 	switch kind {
 	case storage.KindIntent, storage.KindOutcome, storage.KindRelease, storage.KindTakeover, storage.KindControl:
 	default:
 		return fmt.Errorf("unknown kind %q", kind)
+	}
+	for _, name := range storage.ErasableParts[kind] {
+		if _, there := e.Record.Parts[name]; there && len(e.Record.Salts[name]) != saltSize { // its digest would tell what it was
+			return fmt.Errorf("part %q has no salt", name)
+		}
 	}
 	if e.Refused && (e.Open || !e.Take) {
 		return errors.New("a refusal takes a key, and is not open")

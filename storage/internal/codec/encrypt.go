@@ -1,0 +1,113 @@
+package codec
+
+import (
+	"crypto/aes"
+	"crypto/cipher"
+	"crypto/rand"
+	"encoding/binary"
+	"errors"
+	"fmt"
+
+	"aob.dev/writ/storage"
+)
+
+// KeySize is the size of a key, in bytes.
+const KeySize = 32
+
+// Key encrypts the erasable parts of one record with AES-256-GCM. A key of zeros was destroyed.
+type Key [KeySize]byte
+
+// NewKeys returns n random keys, one after the other.
+func NewKeys(n int) []byte {
+	keys := make([]byte, n*KeySize)
+	_, _ = rand.Read(keys) // never fails
+	return keys
+}
+
+// ErrErased reports that a key was destroyed.
+var ErrErased = errors.New("the key was destroyed")
+
+// ErrLost reports that a key is not where it should be, or not what it was.
+var ErrLost = errors.New("the key is lost")
+
+// LostError reports that the erasable parts of a record cannot be decrypted, although their key
+// was not destroyed. They read as erased.
+type LostError struct {
+	Position int64
+	Slot     uint64
+	Err      error // wraps ErrLost
+}
+
+func (e *LostError) Error() string {
+	return fmt.Sprintf("the erasable parts of record %d cannot be read: %v", e.Position, e.Err)
+}
+
+func (e *LostError) Unwrap() error { return e.Err }
+
+// Read is the key in some bytes; ErrErased: it was destroyed.
+func Read(raw []byte) (k Key, err error) {
+	if copy(k[:], raw); k == (Key{}) {
+		return k, ErrErased
+	}
+	return k, nil
+}
+
+// partsOf is the plaintext of parts.
+func partsOf(r storage.Record, names []string) []byte {
+	size := 0
+	for _, name := range names {
+		size += len(r.Salts[name]) + len(r.Parts[name]) + 2*binary.MaxVarintLen32
+	}
+	plain := make([]byte, 0, size)
+	for _, name := range names {
+		plain = AppendBytes(plain, r.Salts[name])
+		plain = AppendBytes(plain, r.Parts[name])
+	}
+	return plain
+}
+
+func aead(key Key) cipher.AEAD {
+	block, err := aes.NewCipher(key[:])
+	if err != nil {
+		panic(err) // only for another length
+	}
+	gcm, err := cipher.NewGCMWithRandomNonce(block)
+	if err != nil {
+		panic(err) // only for another block size
+	}
+	return gcm
+}
+
+// appendEncrypted appends the length of what follows, a random nonce and the ciphertext. covered,
+// which may be in b, cannot be changed unnoticed either.
+func appendEncrypted(b []byte, key Key, plain, covered []byte) []byte {
+	a := aead(key)
+	b = binary.AppendUvarint(b, uint64(len(plain)+a.Overhead())) //nolint:gosec // G115: a length
+	return a.Seal(b, nil, plain, covered)
+}
+
+// ciphertext is the encrypted parts of a body.
+type ciphertext struct {
+	slot    uint64
+	names   []string // of the parts, in order
+	covered []byte   // digests and slot, as stored
+	data    []byte
+}
+
+// decrypt puts the parts into their record, in place of their digests.
+func (c *ciphertext) decrypt(key Key, r *storage.Record) error {
+	plain, err := aead(key).Open(nil, nil, c.data, c.covered)
+	if err != nil {
+		return fmt.Errorf("%w: another one is in its place, or the record was changed", ErrLost)
+	}
+	in := Reader{Rest: plain}
+	for _, name := range c.names {
+		salt, body := in.Bytes(), in.Bytes()
+		r.Salts[name], r.Parts[name] = salt, body
+	}
+	if in.Bad || len(in.Rest) > 0 {
+		return errBody
+	}
+	r.Erased = nil
+	return nil
+}
