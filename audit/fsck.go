@@ -34,11 +34,27 @@ type Health struct {
 	Behind      int64   `json:"behind"`
 	Seconds     float64 `json:"seconds"`
 
+	// Unexplained are the records with erased parts that no record.erase names.
+	Unexplained []Unexplained `json:"unexplained,omitempty"`
+
 	// SetAside are positions of records of which something cannot be projected: documents lack
 	// it, and the record is sound.
 	SetAside []int64 `json:"set_aside,omitempty"`
 
 	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
+}
+
+// Unexplained is a record with erased parts that no record.erase names.
+type Unexplained struct {
+	Position int64    `json:"position"`
+	IntentID string   `json:"intent_id"`
+	Parts    []string `json:"parts"`
+}
+
+// OnlyUnexplained reports that nothing is wrong but erasures that the log does not have: an
+// operator signs them again.
+func (h Health) OnlyUnexplained() bool {
+	return h.FirstBad != nil && slices.ContainsFunc(h.Unexplained, func(u Unexplained) bool { return u.Position == h.FirstBad.Position })
 }
 
 // Fsck reads a whole data directory and reports the first fault:
@@ -226,6 +242,7 @@ func (x *checker) checkBlobs(ctx context.Context, position int64, id, tenant str
 func (x *checker) lost() error {
 	var bad *Bad
 	for _, m := range x.applier.unexplained() {
+		x.found.Unexplained = append(x.found.Unexplained, Unexplained{m.position, m.intentID, m.parts})
 		if b := (&Bad{m.position, m.intentID, m.reason()}); b.before(bad) {
 			bad = b
 		}

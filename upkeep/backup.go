@@ -60,7 +60,7 @@ func (b Backup) Bytes() (n int64) {
 
 // MakeBackup copies a data directory to a directory that must not exist yet, or into a file whose
 // name ends in .tar. A process may use the data directory meanwhile. keys includes the private
-// keys.
+// keys. The keys of erasable parts are never in it: CopyKeys copies them afterwards.
 //
 // It copies ledger, journal, documents and blobs, in this order, so that each copy has what the
 // copies before it refer to. Journal and documents are of one moment: each document follows from
@@ -90,7 +90,7 @@ func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (
 	if b.Records, b.Documents, err = c.stores(ctx, b.Leaves); err != nil {
 		return b, err
 	}
-	trees := []string{sqlite.KeysName, "blobs/cas", "blobs/scopes"} // a key is there before its record
+	trees := []string{"blobs/cas", "blobs/scopes"}
 	if keys {
 		trees = append(trees, "keys")
 	}

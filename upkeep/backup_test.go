@@ -127,6 +127,72 @@ func recovered(t *testing.T, n *node.Node) {
 	}
 }
 
+// keyCopy is a copy of the keys of erasable parts.
+func keyCopy(t *testing.T, dir string) string {
+	t.Helper()
+	to := filepath.Join(t.TempDir(), "erasable.tar")
+	if _, err := CopyKeys(t.Context(), dir, to, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	return to
+}
+
+// TestKeyCopies: a backup has no key of an erasable part. It is restored with a copy of the keys
+// that is as new or newer, and with no other; what was erased since stays erased, and is listed.
+func TestKeyCopies(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	once(t, config(dir))
+	older := keyCopy(t, dir)
+	answered(t, dir)
+	backup := filepath.Join(to, "backup")
+	if _, err := MakeBackup(t.Context(), dir, backup, true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range filesBelow(t, backup) {
+		if strings.Contains(path, sqlite.KeysName) {
+			t.Errorf("%s is in the backup", path)
+		}
+	}
+	same := keyCopy(t, dir)
+	records, err := sqlite.OpenRecords(t.Context(), datadir.Journal(dir))
+	must(t, err)
+	erased := int64(-1)
+	for rec, err := range records.Scan(t.Context(), 0) {
+		must(t, err)
+		if len(rec.Erasable()) > 0 {
+			erased = rec.Position
+		}
+	}
+	must(t, records.Close())
+	j, err := sqlite.OpenJournal(t.Context(), datadir.Journal(dir), sqlite.JournalOptions{})
+	must(t, err)
+	must(t, errors.Join(j.Erase(t.Context(), erased), j.Close()))
+	newer := keyCopy(t, dir)
+	other := t.TempDir()
+	once(t, config(other))
+	damaged := filepath.Join(to, "damaged")
+	raw, err := os.ReadFile(same)
+	must(t, err)
+	must(t, os.WriteFile(damaged, raw[:len(raw)/2], 0o600))
+	for name, copied := range map[string]string{"older": older, "missing": "", "not there": filepath.Join(to, "nowhere"), "of another log": keyCopy(t, other), "damaged": damaged, "no copy": filepath.Join(backup, backupManifest)} {
+		at := filepath.Join(to, "at")
+		if r, err := Restore(t.Context(), backup, at, "", copied); !errors.Is(err, ErrNoKeyCopy) {
+			t.Errorf("%s: %+v %v", name, r.Health, err)
+		}
+		if _, err := os.Lstat(at); err == nil {
+			t.Errorf("%s: something was restored", name)
+		}
+	}
+	r, err := Restore(t.Context(), backup, filepath.Join(to, "same"), "", same)
+	if err != nil || !r.Verified || !r.Health.OK || r.Health.Unexplained != nil {
+		t.Fatalf("%+v %v %v", r.Health, r.Health.FirstBad, err)
+	}
+	r, err = Restore(t.Context(), backup, filepath.Join(to, "newer"), "", newer)
+	if err != nil || r.Health.OK || len(r.Health.Unexplained) != 1 || r.Health.Unexplained[0].Position != erased {
+		t.Fatalf("%+v %v %v", r.Health, r.Health.FirstBad, err)
+	}
+}
+
 // TestBackupUnderLoad: copies made under load are each sound, with the documents made from the
 // journal. A node continues with a copy and ends the intents that were in flight; none of their
 // effects is repeated or lost.
@@ -146,9 +212,10 @@ func TestBackupUnderLoad(t *testing.T) {
 	if accepted := stop(); accepted < 8 || made[4].Records <= made[0].Records {
 		t.Fatalf("there was no load: %d intents, %d to %d records", accepted, made[0].Records, made[4].Records)
 	}
+	copied := keyCopy(t, dir)
 	for i, b := range made {
 		at := filepath.Join(to, fmt.Sprint("restored", i))
-		r, err := Restore(t.Context(), filepath.Join(to, fmt.Sprint(i, ".tar")), at, "")
+		r, err := Restore(t.Context(), filepath.Join(to, fmt.Sprint(i, ".tar")), at, "", copied)
 		if err != nil || !r.Verified || !r.Health.OK || !r.Health.Compared || r.Health.Records != b.Records || r.Leaves > r.Records {
 			t.Fatalf("%d: %+v %v %v", i, r.Health, r.Health.FirstBad, err)
 		}
@@ -174,11 +241,12 @@ func TestBackupOfAStoppedNode(t *testing.T) {
 			t.Errorf("%s: mode %v, %v", path, info.Mode(), err)
 		}
 	}
-	r, err := Restore(t.Context(), filepath.Join(to, "copy"), filepath.Join(to, "bare"), "")
+	copied := keyCopy(t, dir)
+	r, err := Restore(t.Context(), filepath.Join(to, "copy"), filepath.Join(to, "bare"), "", copied)
 	if err != nil || r.Verified || r.Keys {
 		t.Fatalf("%+v %v", r, err)
 	}
-	r, err = Restore(t.Context(), filepath.Join(to, "copy"), filepath.Join(to, "with"), datadir.Keys(dir))
+	r, err = Restore(t.Context(), filepath.Join(to, "copy"), filepath.Join(to, "with"), datadir.Keys(dir), copied)
 	if err != nil || !r.Verified {
 		t.Fatalf("%+v %v %v", r.Health, r.Health.FirstBad, err)
 	}
@@ -211,6 +279,7 @@ func TestRestoreRefuses(t *testing.T) {
 	if _, err := MakeBackup(t.Context(), dir, good, true, time.Now()); err != nil {
 		t.Fatal(err)
 	}
+	copied := keyCopy(t, dir)
 	harms := map[string]func(t *testing.T, backup string){
 		"a changed file": func(t *testing.T, backup string) { t.Helper(); edit(t, filepath.Join(backup, "journal")) },
 		"a missing file": func(t *testing.T, backup string) { t.Helper(); remove(t, filepath.Join(backup, "blobs", "cas")) },
@@ -234,7 +303,7 @@ func TestRestoreRefuses(t *testing.T) {
 			t.Helper()
 			remanifest(t, backup, func(b *Backup) { b.Files = append(b.Files, b.Files[0]) })
 		},
-		"other counts": func(t *testing.T, backup string) { t.Helper(); remanifest(t, backup, func(b *Backup) { b.Records++ }) },
+		"other counts": func(t *testing.T, backup string) { t.Helper(); remanifest(t, backup, func(b *Backup) { b.Records-- }) },
 	}
 	for name, harm := range harms {
 		t.Run(name, func(t *testing.T) {
@@ -243,7 +312,7 @@ func TestRestoreRefuses(t *testing.T) {
 			must(t, os.CopyFS(bad, os.DirFS(good)))
 			harm(t, bad)
 			at := filepath.Join(space, "at")
-			if r, err := Restore(t.Context(), bad, at, ""); !errors.Is(err, ErrBackup) {
+			if r, err := Restore(t.Context(), bad, at, "", copied); !errors.Is(err, ErrBackup) {
 				t.Errorf("%+v %v", r.Health, err)
 			}
 			if left, err := os.ReadDir(space); err != nil || len(left) != 1 {
@@ -254,7 +323,7 @@ func TestRestoreRefuses(t *testing.T) {
 	t.Run("a directory that is there", func(t *testing.T) {
 		at := t.TempDir()
 		must(t, os.Mkdir(filepath.Join(at, "lost+found"), 0o700))
-		if r, err := Restore(t.Context(), good, at, ""); err != nil || !r.Verified {
+		if r, err := Restore(t.Context(), good, at, "", copied); err != nil || !r.Verified {
 			t.Fatalf("%+v %v", r, err)
 		}
 		if h, err := Fsck(t.Context(), at, nil); err != nil || !h.OK {
@@ -275,7 +344,7 @@ func TestRestoreRefuses(t *testing.T) {
 			if err := datadir.CheckParts(at, datadir.DocumentsAt{}); !errors.Is(err, datadir.ErrRestoring) {
 				t.Errorf("a log may begin there: %v", err)
 			}
-			if _, err := Restore(t.Context(), good, at, ""); err == nil || !strings.Contains(err.Error(), stage) {
+			if _, err := Restore(t.Context(), good, at, "", copied); err == nil || !strings.Contains(err.Error(), stage) {
 				t.Errorf("%v", err)
 			}
 		}
@@ -283,7 +352,7 @@ func TestRestoreRefuses(t *testing.T) {
 	t.Run("a link to nothing", func(t *testing.T) {
 		at := filepath.Join(t.TempDir(), "link")
 		must(t, os.Symlink("nowhere", at))
-		_, err := Restore(t.Context(), good, at, "")
+		_, err := Restore(t.Context(), good, at, "", copied)
 		if _, left := os.Lstat(at + ".restoring"); err == nil || !strings.Contains(err.Error(), "with --data") || left == nil {
 			t.Errorf("%v", err)
 		}
@@ -291,17 +360,17 @@ func TestRestoreRefuses(t *testing.T) {
 	t.Run("a file above", func(t *testing.T) {
 		at := filepath.Join(t.TempDir(), "file")
 		must(t, os.WriteFile(at, nil, 0o600))
-		if _, err := Restore(t.Context(), good, filepath.Join(at, "new"), ""); err == nil || !strings.Contains(err.Error(), "with --data") {
+		if _, err := Restore(t.Context(), good, filepath.Join(at, "new"), "", copied); err == nil || !strings.Contains(err.Error(), "with --data") {
 			t.Errorf("%v", err)
 		}
 	})
 	t.Run("no directory above", func(t *testing.T) {
-		if _, err := Restore(t.Context(), good, filepath.Join(t.TempDir(), "new", "deep", "er"), ""); err != nil {
+		if _, err := Restore(t.Context(), good, filepath.Join(t.TempDir(), "new", "deep", "er"), "", copied); err != nil {
 			t.Error(err)
 		}
 	})
 	t.Run("a directory in use", func(t *testing.T) {
-		if _, err := Restore(t.Context(), good, dir, ""); !errors.Is(err, ErrNotEmpty) {
+		if _, err := Restore(t.Context(), good, dir, "", copied); !errors.Is(err, ErrNotEmpty) {
 			t.Error(err)
 		}
 	})

@@ -75,7 +75,7 @@ func blobsOn(t *testing.T, at, other datadir.BlobsAt) {
 	backup, again := filepath.Join(t.TempDir(), "copy"), filepath.Join(t.TempDir(), "again")
 	_, err = MakeBackup(t.Context(), dir, backup, true, time.Now())
 	must(t, err)
-	_, err = Restore(t.Context(), backup, again, "")
+	_, err = Restore(t.Context(), backup, again, "", keyCopy(t, dir))
 	must(t, err)
 	audited(t, again, ref)
 	h, err := Fsck(t.Context(), again, nil)

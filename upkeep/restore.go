@@ -35,15 +35,17 @@ type RestoreReport struct {
 	Health   audit.Health
 }
 
-// Restore makes a data directory from a backup. The directory must be missing or empty. keys is a
-// directory of keys for a backup without them; empty: none. A backup that does not match its
+// Restore makes a data directory from a backup and the newest copy of the keys of its erasable
+// parts. The directory must be missing or empty. keys is a
+// directory of keys for a backup without them; empty: none. What was erased after the backup is
+// erased in the copy, and the restored log cannot explain it: Health lists it. A backup that does not match its
 // digests is ErrBackup; one that matches them but has an unsound record is reported in Health. In
 // both cases nothing is left.
 //
 // Crash: the written files are in a directory .restoring, inside of one that exists (which may be a
 // volume of its own) or else beside it. It gets its place once all of it is durable and checked. As
 // long as it exists nothing starts on the directory.
-func Restore(ctx context.Context, from, dir, keys string) (r RestoreReport, err error) {
+func Restore(ctx context.Context, from, dir, keys, erasable string) (r RestoreReport, err error) {
 	if _, err := os.Stat(from); err != nil {
 		return r, fmt.Errorf("%w: %w", ErrBackup, err)
 	}
@@ -79,14 +81,14 @@ func Restore(ctx context.Context, from, dir, keys string) (r RestoreReport, err 
 	if err := durable.MkdirAll(filepath.Join(stage, "blobs", "cas")); err != nil { // there may have been none
 		return r, err
 	}
-	if err := putKeys(&r, keys, stage); err != nil {
+	if err := errors.Join(putKeys(&r, keys, stage), putErasable(r.Backup, erasable, stage)); err != nil {
 		return r, err
 	}
 	if r.Leaves > r.Records {
 		return r, fmt.Errorf("%w: the ledger has %d leaves, the journal %d records", ErrBackup, r.Leaves, r.Records)
 	}
 	if r.Keys {
-		if r.Health, err = Fsck(ctx, stage, nil); err != nil || !r.Health.OK {
+		if r.Health, err = Fsck(ctx, stage, nil); err != nil || !r.Health.OK && !r.Health.OnlyUnexplained() {
 			return r, err
 		}
 		if r.Health.Records != r.Records || r.Health.Leaves != r.Leaves {
@@ -229,7 +231,7 @@ func (f BackupFile) valid() bool {
 	if !below {
 		return f.Name == "documents.db"
 	}
-	return rest != "" && slices.Contains([]string{"ledger", "journal", sqlite.KeysName, "blobs", "keys"}, top)
+	return rest != "" && slices.Contains([]string{"ledger", "journal", "blobs", "keys"}, top)
 }
 
 func (f BackupFile) unpack(r io.Reader, to string) error {

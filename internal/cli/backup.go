@@ -3,8 +3,10 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
+	"aob.dev/writ/audit"
 	"aob.dev/writ/upkeep"
 )
 
@@ -28,6 +30,7 @@ func backedUpAt(path string, b upkeep.Backup) backedUp {
 func backupCommand(c *command) {
 	c.dataFlag()
 	keys := c.Flags().Bool("keys", false, "copy private keys, too")
+	erasable := c.Flags().String("erasable", "", "file that then becomes the one copy of the keys of erasable parts")
 	c.answer = func(args []string) (answer, error) {
 		b, err := upkeep.MakeBackup(c.Context(), c.dir, args[0], *keys, time.Now())
 		if err != nil {
@@ -37,6 +40,11 @@ func backupCommand(c *command) {
 			fmt.Fprintln(c.std.Err, "without keys: keep a copy of "+c.dir+"/keys elsewhere, or use --keys; a restored directory does not work without them")
 		} else {
 			fmt.Fprintln(c.std.Err, "with private keys: anybody who can read this backup can sign for every role; its files have mode 0600")
+		}
+		if *erasable == "" {
+			fmt.Fprintln(c.std.Err, "without the keys of erasable parts: it cannot be restored without a copy of them that is as new; replace the one that you have with --erasable FILE")
+		} else if _, err := upkeep.CopyKeys(c.Context(), c.dir, *erasable, time.Now()); err != nil {
+			return answer{}, fmt.Errorf("the backup was made, and the copy of the keys of erasable parts is the old one: %w", err)
 		}
 		if !b.Documents {
 			fmt.Fprintln(c.std.Err, "without documents: they are in another store; back them up there now, after this backup")
@@ -50,18 +58,22 @@ func backupCommand(c *command) {
 
 func restoreCommand(c *command) {
 	keys := c.Flags().String("keys", "", "directory of keys, for a backup without them")
+	erasable := c.Flags().String("erasable", "", "the newest copy of the keys of erasable parts")
 	c.Flags().StringVar(&c.dir, "data", "", "data directory to make; missing or empty")
 	c.mustGive("data")
 	c.answer = func(args []string) (answer, error) {
 		dir := c.dir
-		r, err := upkeep.Restore(c.Context(), args[0], dir, *keys)
+		r, err := upkeep.Restore(c.Context(), args[0], dir, *keys, *erasable)
 		switch {
 		case errors.Is(err, upkeep.ErrBackup):
 			return answer{}, malformed(err)
 		case err != nil:
 			return answer{}, err
-		case r.Health.FirstBad != nil:
+		case r.Health.FirstBad != nil && !r.Health.OnlyUnexplained():
 			return answer{}, fmt.Errorf("the content of the backup is not sound, and nothing was restored: %s", r.Health.FirstBad)
+		}
+		for _, u := range r.Health.Unexplained {
+			fmt.Fprintf(c.std.Err, "record %d, of intent %s: %s were erased after the backup: sign the erasure again (writ intent erase)\n", u.Position, u.IntentID, strings.Join(u.Parts, ", "))
 		}
 		if !r.Verified {
 			fmt.Fprintln(c.std.Err, "not verified: the backup has no keys; put them in "+dir+"/keys with mode 0600 and run: writ audit fsck --data "+dir)
@@ -71,7 +83,8 @@ func restoreCommand(c *command) {
 		}
 		return answer{text: fmt.Sprintf("%d records and %d leaves of %s in %s\n", r.Records, r.Leaves, r.Origin, dir), data: struct {
 			backedUp
-			Verified bool `json:"verified"`
-		}{backedUpAt(dir, r.Backup), r.Verified}}, nil
+			Verified    bool                `json:"verified"`
+			Unexplained []audit.Unexplained `json:"unexplained,omitempty"`
+		}{backedUpAt(dir, r.Backup), r.Verified, r.Health.Unexplained}}, nil
 	}
 }

@@ -17,7 +17,7 @@ func TestPutsReportChanges(t *testing.T) {
 	s := start(t, data)
 	at := []string{"--url", s.url, "--data", data}
 	older := filepath.Join(t.TempDir(), "older") // a copy, such as auditors have
-	for _, args := range [][]string{{"admin", "backup", older + ".tar", "--keys", "--data", data}, {"admin", "restore", older + ".tar", "--data", older}} {
+	for _, args := range [][]string{{"admin", "backup", older + ".tar", "--keys", "--data", data, "--erasable", older + ".keys"}, {"admin", "restore", older + ".tar", "--data", older, "--erasable", older + ".keys"}} {
 		if r := (call{args: args}).run(t.Context()); r.code != ExitOK {
 			t.Fatalf("%v: %+v", args, r)
 		}

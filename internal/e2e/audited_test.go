@@ -112,7 +112,11 @@ func (s *system) restores(ctx context.Context) error {
 	if _, err := upkeep.MakeBackup(ctx, s.dir, to, true, time.Now()); err != nil {
 		return err
 	}
-	r, err := upkeep.Restore(ctx, to, filepath.Join(s.t.TempDir(), "restored"), "")
+	keys := filepath.Join(s.t.TempDir(), "erasable")
+	if _, err := upkeep.CopyKeys(ctx, s.dir, keys, time.Now()); err != nil {
+		return err
+	}
+	r, err := upkeep.Restore(ctx, to, filepath.Join(s.t.TempDir(), "restored"), "", keys)
 	if err == nil && !r.Verified {
 		err = errors.New("the backup is not sound: " + r.Health.FirstBad.Error())
 	}
