@@ -268,16 +268,6 @@ func (n *Node) journalDamaged(d *sqlite.DamageError) {
 	})
 }
 
-// keysLost reports that erasable parts cannot be read, although nobody erased them. They read as
-// erased; everything else works.
-func (n *Node) keysLost(err error) {
-	n.cfg.Log.Error("keys of erasable parts are lost", slog.String("error", err.Error()))
-	n.health.Raise(health.Condition{
-		Name: conditionKeys, Reason: "keys of erasable parts are missing or changed: those parts of the journal cannot be read",
-		Do: "stop writ, put the files of " + sqlite.KeysName + "/ back, and check: writ audit fsck --data DIR",
-	})
-}
-
 // journalFailed ends the node: nothing can be recorded any more.
 func (n *Node) journalFailed(err error) {
 	select {
