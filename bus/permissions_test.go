@@ -82,7 +82,7 @@ var allowed = map[string]struct{ asks, serves may }{
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
-			"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
+			"$JS.API.STREAM.INFO.KEYS", "$JS.API.STREAM.MSG.GET.KEYS", "$JS.API.CONSUMER.CREATE.KEYS.c.keys.1", "$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
 			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "keys.7", "writ.alive.one",
 		},
 		subscribe: []string{
@@ -101,7 +101,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"hearer": {asks: may{publish: heardBy, subscribe: []string{"_INBOX_hearer_{me}.x"}}},
 	"recorder": {serves: may{
 		publish: []string{
-			"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder",
+			"$JS.API.STREAM.INFO.KEYS", "$JS.API.STREAM.MSG.GET.KEYS", "$JS.API.CONSUMER.CREATE.KEYS.c.keys.1", "$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$KV.writ.recorder",
 		},
 		subscribe: []string{"_INBOX_recorder_{me}.x"},
@@ -138,7 +138,7 @@ var subjects = []string{
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 	"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 	"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
-	"$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
+	"$JS.API.STREAM.INFO.KEYS", "$JS.API.STREAM.MSG.GET.KEYS", "$JS.API.CONSUMER.CREATE.KEYS.c.keys.1", "$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
 	"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "keys.7", "writ.alive.one", "writ.alive.*",
 	"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.CREATE.FRAMES.c", "writ.frames.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1",
 	"writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.MSG.NEXT.JOURNAL.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "writ.frames.STREAM.INFO.FRAMES", "writ.frames.STREAM.PURGE.FRAMES", "writ.frames.STREAM.CREATE.FRAMES",

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/failpoint"
+	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
 )
 
@@ -71,6 +72,9 @@ func keySubject(file uint64) string { return subjectKeys + strconv.FormatUint(fi
 func (k *keyFiles) fresh(ctx context.Context) (slot uint64, key codec.Key, err error) {
 	if len(k.keys) == 0 {
 		if err := k.make(ctx); err != nil {
+			if isFull(err) {
+				err = errors.Join(storage.ErrFull, err)
+			}
 			return 0, key, fmt.Errorf("keys of erasable parts: %w", failed(err))
 		}
 	}
