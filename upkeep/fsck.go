@@ -11,6 +11,7 @@ import (
 	"maps"
 	"os"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/audit"
@@ -30,7 +31,14 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 	if err != nil {
 		return h, err
 	}
+	missing, err := a.Journal.MissingKeys(ctx)
+	if err != nil {
+		return h, errors.Join(err, a.Close())
+	}
 	defer func() {
+		if h.OnlyUnexplained() && len(missing) > 0 {
+			h.FirstBad.Reason += "; key files are missing or cut off, put them back: " + strings.Join(missing, ", ")
+		}
 		h.Seconds = float64(time.Since(started).Milliseconds()) / 1000
 		err = errors.Join(err, a.Close())
 	}()

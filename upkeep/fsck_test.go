@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/storage/sqlite"
 )
 
 // TestFsck: a data directory is sound while it is used and after; each possible manipulation is
@@ -187,5 +188,18 @@ func execute(t *testing.T, path, statement string) {
 	}
 	if err := db.Close(); err != nil {
 		t.Fatal(err)
+	}
+}
+
+// TestFsckMissingKeys: a key file that is missing is named, and so is the first record that has
+// lost its parts with it.
+func TestFsckMissingKeys(t *testing.T) {
+	dir := t.TempDir()
+	once(t, config(dir))
+	file := filepath.Join(dir, sqlite.KeysName, "0000000001")
+	must(t, os.Remove(file))
+	h, err := Fsck(t.Context(), dir, nil)
+	if err != nil || h.OK || len(h.Unexplained) == 0 || h.FirstBad.Position != h.Unexplained[0].Position || !strings.Contains(h.FirstBad.Reason, file) {
+		t.Errorf("%+v %v %v", h, h.FirstBad, err)
 	}
 }

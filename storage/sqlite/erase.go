@@ -48,9 +48,9 @@ func readSlot(ctx context.Context, db *sql.DB, which string, args ...any) (slot 
 }
 
 // lastKeyFile is the newest file that records have keys of; 0: none has.
-func (j *Journal) lastKeyFile(ctx context.Context, end int64) (file uint64, err error) {
+func lastKeyFile(ctx context.Context, db *sql.DB, end int64) (file uint64, err error) {
 	for at := end - 1; at >= 0; at-- { // most records have one, so that few are read
-		slot, found, err := readSlot(ctx, j.db.readers, "position = ?", at)
+		slot, found, err := readSlot(ctx, db, "position = ?", at)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // replay reports the gap
 		}

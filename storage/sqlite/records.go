@@ -178,6 +178,19 @@ func (r *Records) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 	return func(yield func(storage.Record, error) bool) { reads(r.read).scan(ctx, from, r.next, yield) }
 }
 
+// MissingKeys are the key files that records have keys of, and that are missing or cut off.
+func (r *Records) MissingKeys(ctx context.Context) (files []string, err error) {
+	last, err := lastKeyFile(ctx, r.db, r.next)
+	if err != nil {
+		return nil, err
+	}
+	numbers, err := r.keys.missing(last)
+	for _, n := range numbers {
+		files = append(files, r.keys.path(n))
+	}
+	return files, err
+}
+
 func (r *Records) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
 	return readEntries(ctx, r.db, r.keys, from, to, nil)
 }

@@ -47,7 +47,7 @@ func (j *Journal) replay(ctx context.Context) error {
 
 // beginKeys looks which key files are missing that records have keys of, and begins another one.
 func (j *Journal) beginKeys(ctx context.Context, end int64) error {
-	last, err := j.lastKeyFile(ctx, end)
+	last, err := lastKeyFile(ctx, j.db.readers, end)
 	if err != nil {
 		return err
 	}
