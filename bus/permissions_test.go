@@ -55,27 +55,27 @@ var allowed = map[string]struct{ asks, serves may }{
 	},
 	"python": {serves: may{
 		publish:   []string{"writ.log.python"},
-		subscribe: []string{"writ.exec.exec_python python", "$SRV.PING", "$SRV.INFO.writ-python"},
+		subscribe: []string{"writ.exec.exec_python python", "writ.reports.python {me}", "$SRV.PING", "$SRV.INFO.writ-python"},
 	}},
 	"memory": {serves: may{
 		publish:   []string{"writ.log.memory"},
-		subscribe: []string{"writ.exec.write_memory memory", "writ.exec.memory.query memory", "$SRV.PING", "$SRV.INFO.writ-memory"},
+		subscribe: []string{"writ.exec.write_memory memory", "writ.exec.memory.query memory", "writ.reports.memory {me}", "$SRV.PING", "$SRV.INFO.writ-memory"},
 	}},
 	"logs": {serves: may{
 		publish:   []string{"writ.log.logs"},
-		subscribe: []string{"writ.exec.logs.stream logs", "writ.log.*", "writ.log.>", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.logs.{me} logs", "$SRV.PING", "$SRV.INFO.writ-logs"},
+		subscribe: []string{"writ.exec.logs.stream logs", "writ.reports.logs {me}", "writ.log.*", "writ.log.>", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.logs.{me} logs", "$SRV.PING", "$SRV.INFO.writ-logs"},
 	}},
 	"skills": {serves: may{
 		publish:   []string{"writ.log.skills"},
-		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "writ.exec.answers skills", "$SRV.PING"},
+		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "writ.exec.answers skills", "writ.reports.skills {me}", "$SRV.PING"},
 	}},
 	externalName: {serves: may{
 		publish:   []string{"writ.log.x-acme"},
-		subscribe: []string{"writ.exec.x.acme.echo x-acme", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
+		subscribe: []string{"writ.exec.x.acme.echo x-acme", "writ.reports.x-acme x-acme", "writ.reports.x-acme q", "$SRV.PING", "$SRV.INFO.writ-x-acme", "_INBOX_x-acme.x"},
 	}},
 	"router": {serves: may{
 		publish: []string{
-			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo",
+			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.reports.python", "writ.reports.memory", "writ.reports.logs", "writ.reports.skills", "writ.reports.x-acme",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 			"writ.frames.STREAM.CREATE.FRAMES", "writ.frames.STREAM.INFO.FRAMES", "writ.frames.STREAM.PURGE.FRAMES",
 			"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
@@ -125,7 +125,7 @@ var heardBy = []string{
 // try besides.
 var subjects = []string{
 	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
-	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>",
+	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>", "writ.reports.python", "writ.reports.memory", "writ.reports.logs", "writ.reports.skills", "writ.reports.x-acme", "writ.reports.>",
 	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",
 	"writ.agent.manager.p1", "writ.agent.planner.p1", "writ.agent.task.p1", "writ.agent.workflow.p1",

@@ -12,6 +12,7 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/micro"
+	"github.com/nats-io/nuid"
 
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/tracing"
@@ -74,9 +75,10 @@ func (c *conn) addService(ctx context.Context, s Service, running *sync.WaitGrou
 			return svc, err
 		}
 	}
+	own := cmp.Or(c.instance, nuid.Next())
 	for subject, h := range s.Each {
 		h := pooled(ctx, func(ctx context.Context, data []byte, _ func([]byte)) []byte { return h(ctx, data) }, workers, true, running)
-		if err := addEndpoint(svc, subject, h, micro.WithEndpointQueueGroup(c.instance)); err != nil {
+		if err := addEndpoint(svc, subject, h, micro.WithEndpointQueueGroup(own)); err != nil {
 			return svc, err
 		}
 	}

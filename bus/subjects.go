@@ -16,6 +16,7 @@ const (
 	ClientPlans       = "writ.client.plans"       // request: ClientPlan; reply: ClientPlanReply
 	clientPrefix      = "writ.client.calls."      // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
 	execPrefix        = "writ.exec."              // writ.exec.<type>: request: a dispatch; reply: a report
+	reportsPrefix     = "writ.reports."           // writ.reports.<executor>: request to all processes: ReportRequest; reply: ReportReply
 	logPrefix         = "writ.log."               // writ.log.<executor>: log lines of an intent in execution; no reply
 	logsPrefix        = "writ.logs."              // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix       = "writ.agent."             // writ.agent.<role>: a delegation; to the manager: PlanDispatch
@@ -49,6 +50,9 @@ func EventReader(reader string) string { return token(reader) }
 
 // Exec returns the subject of an intent type. The dots in types stay token separators.
 func Exec(typ string) string { return execPrefix + typ }
+
+// Reports returns the subject on which each process of an executor says what it knows of an intent.
+func Reports(executor string) string { return reportsPrefix + executor }
 
 // SkillVersions is the subject on which the skills executor reports the skill versions that
 // servers declare.

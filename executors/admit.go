@@ -1,6 +1,7 @@
 package executors
 
 import (
+	"errors"
 	"sync/atomic"
 	"time"
 
@@ -48,9 +49,13 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Durat
 	if err := checkObligations(t.Obligations); err != nil {
 		return nil, 0, err
 	}
-	left = t.Deadline.Sub(s.cfg.Now())
+	now := s.cfg.Now()
+	left = t.Deadline.Sub(now)
 	if left <= 0 {
 		return nil, 0, intents.Refuse(intents.ExecutorTimeout, "", "the deadline has passed; nothing was started")
+	}
+	if !now.Before(t.BeginEnds()) {
+		return nil, 0, errUnstarted
 	}
 	o = newIntent(t, b)
 	o.log = &lineLog{header: LogChunk{Position: t.Position, Attempt: t.Attempt, Ticket: d.Ticket}, now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
@@ -59,6 +64,9 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Durat
 	}
 	return o, left, nil
 }
+
+// errUnstarted reports that an intent was not begun in time.
+var errUnstarted = errors.New("the ticket's begin_by has passed")
 
 func notDispatch() error {
 	return intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")

@@ -1,6 +1,7 @@
 // Package executors runs the services that execute intents. An executor trusts only a ticket that
 // it can verify: the router's statement that one intent, at one journal position, is to be executed
-// before a deadline. An executor has no state per intent.
+// before a deadline. An executor keeps no more of an intent than its report, in memory, until the
+// router has recorded the outcome.
 package executors
 
 import (

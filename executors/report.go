@@ -44,8 +44,11 @@ func failed(f *Failure) intents.Report {
 }
 
 // refused reports a dispatch that was not carried out. It may be sent again only
-// where the deadline passed on the way.
+// where the deadline passed on the way; past begin_by, under another ticket.
 func refused(err error) intents.Report {
+	if errors.Is(err, errUnstarted) {
+		return intents.Report{Status: intents.Unstarted, Code: intents.ExecutorTimeout, Reason: "begin_by has passed; nothing was started"}
+	}
 	r := intents.Report{Status: intents.Failed, Code: intents.CodeOf(err), Reason: "dispatch refused"}
 	var refusal *intents.Refusal
 	if errors.As(err, &refusal) {

@@ -49,7 +49,8 @@ type Service struct {
 	cfg      Config
 	handlers map[string]Handler
 	places   map[string]*ratelimit.Places // by type
-	running  sync.WaitGroup               // handlers, also those that overran their deadline
+	reports  keptReports
+	running  sync.WaitGroup // handlers, also those that overran their deadline
 }
 
 // New makes a service of handlers by intent type. It starts nothing.
@@ -92,6 +93,7 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	err = s.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out intents of executor " + s.cfg.Name,
 		Queue: s.cfg.Name, Endpoints: endpoints, Workers: atOnce,
+		Each: map[string]bus.Handler{bus.Reports(s.cfg.Name): s.answerReports},
 	}, s.cfg.Ready)
 	s.running.Wait()
 	return err
@@ -112,11 +114,39 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 	ctx, cancel := context.WithTimeout(ctx, left)
 	defer cancel()
-	leave, err := s.places[o.Type].WaitAs(ctx, o.Ticket.Actor.Tenant, o.Ticket.Key, o.Ticket.Actor.UserID)
+	leave, err := s.turn(ctx, o)
 	if err != nil {
-		return encodeReport(refused(intents.Refuse(intents.ExecutorTimeout, "", "the intent had no turn before its deadline; nothing was started")))
+		return encodeReport(refused(err))
 	}
 	defer leave()
+	a := attempt{o.ID, o.Ticket.Attempt}
+	if earlier := s.reports.begin(a); earlier != nil { // the same dispatch again
+		return earlier.wait(ctx)
+	}
+	raw := s.carryOut(ctx, o)
+	s.reports.end(a, raw)
+	return raw
+}
+
+// turn waits until the intent may begin: a place is free, before its ticket's begin_by.
+func (s *Service) turn(ctx context.Context, o *Intent) (leave func(), err error) {
+	waiting, cancel := context.WithTimeout(ctx, o.Ticket.BeginEnds().Sub(s.cfg.Now()))
+	defer cancel()
+	leave, err = s.places[o.Type].WaitAs(waiting, o.Ticket.Actor.Tenant, o.Ticket.Key, o.Ticket.Actor.UserID)
+	switch {
+	case err != nil && ctx.Err() != nil:
+		return nil, intents.Refuse(intents.ExecutorTimeout, "", "the intent had no turn before its deadline; nothing was started")
+	case err != nil:
+		return nil, errUnstarted
+	case !s.cfg.Now().Before(o.Ticket.BeginEnds()): // the process was paused
+		leave()
+		return nil, errUnstarted
+	}
+	return leave, nil
+}
+
+// carryOut runs the handler and returns its report, at the deadline at the latest.
+func (s *Service) carryOut(ctx context.Context, o *Intent) []byte {
 	ctx, span := tracing.Start(logging.In(ctx, o.TraceID), "execute "+o.Type, tracing.Type.String(o.Type), tracing.Intent.String(o.ID), tracing.Attempt.Int(o.Ticket.Attempt))
 	defer span.End()
 	report := func(r intents.Report) []byte {

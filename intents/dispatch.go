@@ -11,7 +11,7 @@ type Dispatch struct {
 
 // Report is an executor's answer to a dispatch.
 type Report struct {
-	Status    Status          `json:"status"` // done, failed
+	Status    Status          `json:"status"` // done, failed, indeterminate, unstarted
 	Code      Code            `json:"code"`
 	Reason    string          `json:"reason,omitempty"`
 	Retryable bool            `json:"retryable,omitempty"`

@@ -7,7 +7,7 @@ import (
 	"time"
 )
 
-// Leeway on issue and expiry; none on deadlines.
+// Leeway on issue, expiry and begin_by; none on deadlines.
 const Leeway = 5 * time.Second
 
 // MaxGrantLife is the longest life of one grant; MaxReadGrantLife, of one for reading.

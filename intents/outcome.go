@@ -14,6 +14,10 @@ const (
 	Done               Status = "done"
 	Failed             Status = "failed"
 	StatusIndetermined Status = "indeterminate"
+
+	// Unstarted is the status of a report alone: the executor has begun nothing, and the router
+	// issues another ticket.
+	Unstarted Status = "unstarted"
 )
 
 // ReportedEvent is a schema-checked member for events: sizes, lock waits, a

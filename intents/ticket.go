@@ -12,6 +12,7 @@ type Ticket struct {
 	// a ticket gives its canonical bytes at once.
 	Actor        Principal       `json:"actor"`
 	Attempt      int             `json:"attempt"`
+	BeginBy      time.Time       `json:"begin_by"` // not begun then, by more than Leeway, it is not begun at all
 	Client       string          `json:"client,omitempty"` // of logs.stream and artifact.get: act.client of the grant, for whom alone stream and link are
 	Deadline     time.Time       `json:"deadline"`
 	Erasures     int             `json:"erasures,omitempty"` // record.erase intents so far, where the pin allows cached answers
@@ -138,10 +139,16 @@ type Input struct {
 	Value   []byte `json:"value,omitempty"` // the JSON text as it is, base64: signing must not change its numbers
 }
 
+// TicketLife is the time from the issue of a ticket to its begin_by.
+const TicketLife = 2 * time.Second
+
+// BeginEnds is when an executor stops to begin the intent, by its own clock.
+func (t Ticket) BeginEnds() time.Time { return t.BeginBy.Add(Leeway) }
+
 // IssueTicket signs a ticket with the router's key.
 func IssueTicket(key Signer, t Ticket) (string, error) { return SignCompact(key, TypTicket, t) }
 
-// OpenTicket verifies a ticket. The deadline is not judged here.
+// OpenTicket verifies a ticket. Its times are not judged here.
 func OpenTicket(token string, keys Keys) (Ticket, error) {
 	var t Ticket
 	key, err := OpenCompact(token, TypTicket, keys, &t)

@@ -125,6 +125,12 @@ func (r *Router) dispatch(ctx context.Context, x *execution) (out intents.Outcom
 	report, err := r.request(ctx, x)
 	r.took(ctx, "dispatch", began)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
+	return r.outcomeOf(x, out, report, err), !errors.As(err, new(noExecutorError))
+}
+
+// outcomeOf completes the outcome of an attempt with its executor's report, or with the reason why
+// there is none.
+func (r *Router) outcomeOf(x *execution, out intents.Outcome, report intents.Report, err error) intents.Outcome {
 	if err == nil {
 		// Events of a refused report count too: the executor has run.
 		out.Events = r.sound(&x.decision, report.Events)
@@ -142,9 +148,9 @@ func (r *Router) dispatch(ctx context.Context, x *execution) (out intents.Outcom
 		if report.Status != intents.Done {
 			out.Code, out.Reason, out.Retryable = report.Code, clip(report.Reason), report.Retryable
 		}
-		return out, true
+		return out
 	}
-	return r.failed(x, out, err), !errors.As(err, new(noExecutorError))
+	return r.failed(x, out, err)
 }
 
 // failed is the outcome of an intent without a valid report. A once intent has failed only if no
@@ -171,17 +177,36 @@ func (r *Router) failed(x *execution, out intents.Outcome, err error) intents.Ou
 	return out
 }
 
-// request sends the intent to its executor and waits for the report.
+// request sends the intent to its executor and waits for the report. One that the executor has not
+// begun in time gets another ticket, until its deadline.
 func (r *Router) request(ctx context.Context, x *execution) (intents.Report, error) {
-	var report intents.Report
 	inputs, err := r.inputs(ctx, &x.decision)
 	if err != nil {
-		return report, err
+		return intents.Report{}, err
 	}
 	deadline := r.cfg.Now().Add(x.row.Run()).UTC()
+	for {
+		report, err := r.requestOnce(ctx, x, inputs, deadline)
+		if err != nil || report.Status != intents.Unstarted {
+			return report, err
+		}
+		if !r.cfg.Now().Before(deadline) {
+			report.Status, report.Retryable, report.Reason = intents.Failed, true, "the intent had no turn before its deadline; nothing was started"
+			return report, nil
+		}
+		if err := clock.Sleep(ctx, listenerPause); err != nil {
+			return report, err
+		}
+	}
+}
+
+// requestOnce is request with one ticket.
+func (r *Router) requestOnce(ctx context.Context, x *execution, inputs []intents.Input, deadline time.Time) (intents.Report, error) {
+	var report intents.Report
+	issued := r.cfg.Now() // a pause after it makes the ticket no younger
 	ticket := intents.Ticket{
 		Issuer: r.state.Origin(), IntentID: x.env.ID(), Type: x.env.Type(), Executor: x.row.Executor,
-		Actor: x.env.Principal(), Position: x.position, Attempt: x.attempt, Deadline: deadline,
+		Actor: x.env.Principal(), Position: x.position, Attempt: x.attempt, BeginBy: issued.Add(intents.TicketLife).UTC(), Deadline: deadline,
 		Obligations: x.Obligations, PolicyDigest: x.PolicyDigest, Inputs: inputs,
 	}
 	ticket.Actor.Roles = x.roles
@@ -199,20 +224,26 @@ func (r *Router) request(ctx context.Context, x *execution) (intents.Report, err
 	if err := r.revokedSince(x.env); err != nil {
 		return report, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, x.row.Run()+replyGrace)
+	late, cancel := context.WithTimeout(ctx, deadline.Sub(issued)+replyGrace)
 	defer cancel()
 	failpoint.Hit(failpoint.IntentTicketed)
-	reply, err := r.cfg.Bus.Request(ctx, bus.Exec(x.env.Type()), msg)
+	reply, err := r.cfg.Bus.Request(late, bus.Exec(x.env.Type()), msg)
 	failpoint.Hit(failpoint.IntentReported)
 	switch {
 	case errors.Is(err, bus.ErrNoResponders):
 		return report, noExecutorError{intents.Refuse(intents.DispatchUnavailable, "", "no executor listens for "+x.env.Type())}
-	case errors.Is(err, context.DeadlineExceeded):
-		return report, intents.Refuse(intents.ExecutorTimeout, "", "the executor did not answer before the deadline")
-	case err != nil:
+	case err == nil:
+		return report, readReport(reply, &report)
+	case ctx.Err() != nil:
 		return report, fmt.Errorf("request: %w", err)
 	}
-	return report, readReport(reply, &report)
+	if kept, known := r.keptReport(ctx, x, time.Now()); known { // the answer was lost
+		return report, readReport(kept, &report)
+	}
+	if errors.Is(err, context.DeadlineExceeded) {
+		return report, intents.Refuse(intents.ExecutorTimeout, "", "the executor did not answer before the deadline")
+	}
+	return report, fmt.Errorf("request: %w", err)
 }
 
 // noExecutorError is the refusal of an intent for which no executor listens.

@@ -28,7 +28,8 @@ const listenerPause = 200 * time.Millisecond
 
 // Recover ends the intents that an earlier process left open, which Start has listed. The data
 // directory's lock proves that process dead. Beside other routers it also ends, as long as it runs,
-// what dead routers leave open (Peers). By effect: pure is abandoned and may be sent again;
+// what dead routers leave open (Peers). First it asks the executor, which may run the intent still or
+// have its report. What is unknown there ends by its effect: pure is abandoned and may be sent again;
 // idempotent is dispatched again; once is indeterminate and never retried by itself.
 //
 // It runs concurrently with new intents and delays none of them; a resubmitted intent that is still
@@ -53,15 +54,42 @@ func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 		if ctx.Err() != nil {
 			return
 		}
-		again, err := r.resume(ctx, x, batches)
+		open, err := r.resume(ctx, x, batches)
 		if err != nil {
 			r.notRecovered(ctx, x, err)
 		}
-		if again != nil {
-			r.metrics.recovered.Add(1)
-			dispatched.Go(func() { r.redispatch(ctx, again) })
+		if open == nil {
+			continue
 		}
+		dispatched.Go(func() {
+			if err := r.endOpen(ctx, open, x); err != nil {
+				r.notRecovered(ctx, x, err)
+			}
+		})
 	}
+}
+
+// endOpen ends an intent that was left open: by its executor's report, or by its effect if the
+// executor knows nothing of it. If ctx ends meanwhile, it stays open.
+func (r *Router) endOpen(ctx context.Context, x *execution, left storage.OpenIntent) error {
+	raw, known := r.keptReport(ctx, x, time.Now().Add(x.row.Run()))
+	switch {
+	case ctx.Err() != nil:
+		return nil
+	case known:
+		var report intents.Report
+		err := readReport(raw, &report)
+		out := intents.Outcome{Target: left.Position, Attempt: left.Attempt}
+		r.finishAtLast(ctx, x, r.outcomeOf(x, out, report, err))
+		failpoint.Hit(failpoint.RecoveryEnded)
+		return nil
+	}
+	again, err := r.byEffect(ctx, x, left)
+	if again {
+		r.metrics.recovered.Add(1)
+		r.redispatch(ctx, x)
+	}
+	return err
 }
 
 func (r *Router) notRecovered(ctx context.Context, x storage.OpenIntent, err error) {
@@ -89,8 +117,8 @@ func (r *Router) redispatch(ctx context.Context, x *execution) {
 
 // resume continues an accepted intent after a crash. Signature, grant and task are verified as of
 // the intent's own position, and expiry is not checked again; an intent whose signer, user or grant
-// has been revoked since is indeterminate. A returned intent is to be dispatched again; all others
-// have their outcome. seen holds the batches of recovered intents.
+// has been revoked since is indeterminate. A returned intent is still open; all others have their
+// outcome. seen holds the batches of recovered intents.
 func (r *Router) resume(ctx context.Context, left storage.OpenIntent, seen map[int64]bool) (*execution, error) {
 	if stopped, err := r.stoppedBatch(ctx, left, seen); stopped || err != nil {
 		return nil, err
@@ -111,6 +139,12 @@ func (r *Router) resume(ctx context.Context, left storage.OpenIntent, seen map[i
 		})
 		return nil, nil
 	}
+	return x, nil
+}
+
+// byEffect ends an intent of which its executor knows nothing. again: another attempt has begun, and
+// it is to be dispatched.
+func (r *Router) byEffect(ctx context.Context, x *execution, left storage.OpenIntent) (again bool, err error) {
 	out := intents.Outcome{Target: left.Position, Attempt: left.Attempt}
 	switch catalog.Effect(x.Effect) {
 	case catalog.Pure:
@@ -122,17 +156,17 @@ func (r *Router) resume(ctx context.Context, left storage.OpenIntent, seen map[i
 			break
 		}
 		if x.attempt, err = r.take(ctx, x); err != nil {
-			return nil, err
+			return false, err
 		}
 		failpoint.Hit(failpoint.RecoveryTaken)
-		return x, nil
+		return true, nil
 	default:
 		out.Status, out.Code = intents.StatusIndetermined, intents.Indeterminate
 		out.Reason = "a crash came between dispatch and outcome: an operator must look"
 	}
 	r.finishAtLast(ctx, x, out)
 	failpoint.Hit(failpoint.RecoveryEnded)
-	return nil, nil
+	return false, nil
 }
 
 // hopeless returns why an idempotent intent is not tried again; empty: it is.

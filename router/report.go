@@ -51,7 +51,7 @@ func checked(row catalog.Row, report intents.Report) error {
 			return intents.Refuse(intents.ExecutorFailed, v[0].Pointer, "the executor's result does not match its schema: "+v[0].Reason)
 		}
 		return nil
-	case intents.Failed, intents.StatusIndetermined:
+	case intents.Failed, intents.StatusIndetermined: // unstarted: the router has asked again
 		switch report.Code { //nolint:exhaustive // the codes that mean no failure, then any known one
 		case intents.OK, intents.InFlight, intents.ApprovalRequired: // they mean that it has not failed
 		case report.Code.Info().Code:

@@ -100,6 +100,7 @@ type Router struct {
 	waiters    waiters
 	running    sync.WaitGroup // released intents that are being executed
 	metrics    Metrics
+	ended      endedAttempts
 	began      int64                // position at which this process began
 	left       []storage.OpenIntent // that an earlier one left open; set by Start
 	ready      atomic.Bool

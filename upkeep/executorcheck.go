@@ -178,8 +178,8 @@ func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) 
 		return res
 	}
 	var r intents.Report
-	if err := json.Unmarshal(reply, &r); err != nil || (r.Status != intents.Done && r.Status != intents.Failed) {
-		res.Reason = "the answer is no report {status: done|failed, code, …}"
+	if err := json.Unmarshal(reply, &r); err != nil || (r.Status != intents.Done && r.Status != intents.Failed && r.Status != intents.Unstarted) {
+		res.Reason = "the answer is no report {status: done|failed|unstarted, code, …}"
 		return res
 	}
 	res.Status, res.Got, res.Reason = r.Status, r.Code, r.Reason

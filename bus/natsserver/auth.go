@@ -145,7 +145,7 @@ func external(o External) *server.User {
 }
 
 func outside(o External) *right {
-	r := executor(o.Name, o.Types)
+	r := executor(o.Name, "*", o.Types)
 	r.subscribe = append(r.subscribe, inbox(o.Name))
 	return r
 }

@@ -77,7 +77,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	if !ok {
 		return nil, nil
 	}
-	r := executor(role, types)
+	r := executor(role, instance, types)
 	switch role {
 	case Skills:
 		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role), queued(bus.SkillAnswers, role))
@@ -131,10 +131,10 @@ func driver(role, instance string) *right {
 	return r
 }
 
-// executor may receive intents of its own types, reply, and publish log lines meanwhile; it can
-// request nothing.
-func executor(name string, types []string) *right {
-	subjects := discoverable(name)
+// executor may receive intents of its own types, and questions about them, reply, and publish log lines meanwhile; it can
+// request nothing. group is the queue group of the process alone.
+func executor(name, group string, types []string) *right {
+	subjects := append(discoverable(name), queued(bus.Reports(name), group))
 	for _, typ := range types {
 		subjects = append(subjects, queued(bus.Exec(typ), name))
 	}

@@ -163,7 +163,7 @@ func (m *maker) ticket(header string, payload []byte, change func(t *intents.Tic
 	t := intents.Ticket{
 		Issuer: m.Origin(), IntentID: intents.IntentID(header, payload), Type: m.t.Types[0], Executor: m.t.Executor,
 		Actor: intents.Principal{UserID: "ana", Tenant: "default", Roles: []string{"user"}, Session: "s"}, Position: 7, Attempt: 1,
-		Deadline: m.t.Now.Add(10 * time.Second), PolicyDigest: intents.Digest(nil),
+		BeginBy: m.t.Now.Add(intents.TicketLife), Deadline: m.t.Now.Add(10 * time.Second), PolicyDigest: intents.Digest(nil),
 		Scope: &intents.TaskScopeClaim{Task: "task_1", Plan: "plan_1", Revision: 1, Step: 1, Skills: []string{}, Deadline: m.t.Now.Add(time.Minute)},
 	}
 	change(&t)

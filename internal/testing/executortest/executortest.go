@@ -110,6 +110,9 @@ func (e *Executor) Fill(in Intent) Intent {
 	if t.Deadline.IsZero() {
 		t.Deadline = e.Now().Add(time.Minute)
 	}
+	if t.BeginBy.IsZero() {
+		t.BeginBy = e.Now().Add(intents.TicketLife)
+	}
 	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, 1
 	t.PolicyDigest = intents.Digest(nil)
 	in.Key = cmp.Or(in.Key, intents.Digest(fmt.Appendf(nil, "%s %d", in.Type, in.Position)))

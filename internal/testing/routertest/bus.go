@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -34,6 +35,9 @@ type Bus struct {
 	executors map[string]Executor
 	calls     []Call
 	broken    func(context.Context) ([]byte, error)
+	kept      map[bus.Attempt]bus.ReportReply
+	recorded  []bus.Attempt
+	lost      string // a type
 }
 
 func newBus(w *World) *Bus {
@@ -88,6 +92,9 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte) ([]byte,
 	if err := ctx.Err(); err != nil {
 		return nil, err
 	}
+	if strings.HasPrefix(subject, bus.Reports("")) {
+		return b.report(data)
+	}
 	typ := strings.TrimPrefix(subject, "writ.exec.")
 	b.mu.Lock()
 	run, broken := b.executors[typ], b.broken
@@ -105,7 +112,53 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte) ([]byte,
 	b.mu.Lock()
 	b.calls = append(b.calls, c)
 	b.mu.Unlock()
-	return json.Marshal(run(ctx, c))
+	report := run(ctx, c)
+	b.mu.Lock()
+	lost := b.lost == typ
+	b.mu.Unlock()
+	if lost {
+		<-ctx.Done()
+		return nil, ctx.Err()
+	}
+	return json.Marshal(report)
+}
+
+// Lose the reports of a type on their way.
+func (b *Bus) Lose(typ string) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.lost = typ
+}
+
+// Keep has the executors answer about an attempt at an intent; by default they know of none.
+func (b *Bus) Keep(intentID string, attempt int, reply bus.ReportReply) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.kept == nil {
+		b.kept = map[bus.Attempt]bus.ReportReply{}
+	}
+	b.kept[bus.Attempt{IntentID: intentID, Number: attempt}] = reply
+}
+
+// Recorded are the attempts of which executors were told that they are recorded.
+func (b *Bus) Recorded() []bus.Attempt {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.recorded)
+}
+
+func (b *Bus) report(data []byte) ([]byte, error) {
+	var q bus.ReportRequest
+	if err := json.Unmarshal(data, &q); err != nil {
+		return nil, err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.recorded = append(b.recorded, q.Recorded...)
+	if reply, ok := b.kept[q.Attempt]; ok {
+		return json.Marshal(reply)
+	}
+	return json.Marshal(bus.ReportReply{State: bus.ReportUnknown})
 }
 
 func (b *Bus) open(data []byte) (Call, error) {
@@ -125,6 +178,8 @@ func (b *Bus) open(data []byte) (Call, error) {
 		return c, err
 	case t.Issuer != w.Origin || t.IntentID != intents.IntentID(d.Header, payload):
 		return c, errors.New("the ticket is for another intent")
+	case !t.BeginEnds().After(w.Clock.Now()):
+		return c, errors.New("begin_by has passed")
 	case !t.Deadline.After(w.Clock.Now()):
 		return c, errors.New("the deadline has passed")
 	}

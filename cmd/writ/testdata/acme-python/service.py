@@ -8,12 +8,13 @@ from cryptography.exceptions import InvalidSignature
 from cryptography.hazmat.primitives.asymmetric.ed25519 import Ed25519PublicKey
 
 EXECUTOR, TYPE = "x-acme", "x.acme.echo"
+LEEWAY = datetime.timedelta(seconds=5)
 KEYS = {"at": 0.0, "set": {}}
 
 
 class Refused(Exception):
-    def __init__(self, code, reason):
-        self.report = {"status": "failed", "code": code, "reason": reason}
+    def __init__(self, code, reason, status="failed"):
+        self.report = {"status": status, "code": code, "reason": reason}
 
 
 def strict(pairs):
@@ -62,7 +63,7 @@ def ticket_of(token, keys):
     return ticket
 
 
-REQUIRED = set("iss intent_id type executor actor position attempt deadline policy_digest".split())
+REQUIRED = set("iss intent_id type executor actor position attempt begin_by deadline policy_digest".split())
 OPTIONAL = set("obligations scope pins inputs".split())
 ACTOR, ACTOR_OPTIONAL = {"user_id", "tenant"}, {"roles", "session_id"}
 SCOPE, SCOPE_OPTIONAL = set("task_id plan_id revision step skills deadline".split()), {"return_spec", "input_key", "input_keys"}
@@ -95,6 +96,9 @@ def admit(raw):
     deadline = datetime.datetime.fromisoformat(t["deadline"])
     if deadline <= datetime.datetime.now(datetime.timezone.utc):
         raise Refused("EXECUTOR_TIMEOUT", "the deadline has passed")
+    begin_by = datetime.datetime.fromisoformat(t["begin_by"])
+    if begin_by + LEEWAY <= datetime.datetime.now(datetime.timezone.utc):
+        raise Refused("EXECUTOR_TIMEOUT", "begin_by has passed; nothing was started", "unstarted")
     return envelope["intent"]["args"]
 
 
