@@ -424,6 +424,7 @@ func TestLate(t *testing.T) {
 	var added catalog.KBIndexResult
 	b.Must(t, add, &added)
 	b.Must(t, as("acme", "ana", "kb.remove", catalog.KBRemove{DocumentID: added.DocumentID}), nil)
+	add.Ticket.Attempt = 2
 	if r := b.Send(t, b.Sign(t, add)); r.Code != intents.StaleWrite || b.listed(t, "ana") != "" {
 		t.Errorf("%+v", r)
 	}

@@ -129,6 +129,7 @@ func TestRecoveredLate(t *testing.T) {
 	b.Must(t, first, nil)
 	b.session(t, "session.append", catalog.SessionAppend{SessionID: "s1", Turns: b.turns(1, "second")})
 	var s catalog.Session
+	first.Ticket.Attempt = 2
 	if b.Must(t, first, &s); len(s.TurnHistory) != 2 {
 		t.Errorf("%d turns", len(s.TurnHistory))
 	}

@@ -68,7 +68,7 @@ type Intent struct {
 	Type     string
 	Args     any
 	Context  intents.Context
-	Ticket   intents.Ticket // the router's part; Actor, Deadline and Position are filled in
+	Ticket   intents.Ticket // the router's part; Actor, Deadline, Position and Attempt are filled in
 	NoScope  bool           // outside a task
 	NoPlan   bool           // outside a plan, too
 	OfAgent  bool           // in the plan of an agent, which has no revision
@@ -113,7 +113,7 @@ func (e *Executor) Fill(in Intent) Intent {
 	if t.BeginBy.IsZero() {
 		t.BeginBy = e.Now().Add(intents.TicketLife)
 	}
-	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, 1
+	t.Issuer, t.Type, t.Executor, t.Position, t.Attempt = Origin, in.Type, e.Name, in.Position, cmp.Or(t.Attempt, 1)
 	t.PolicyDigest = intents.Digest(nil)
 	in.Key = cmp.Or(in.Key, intents.Digest(fmt.Appendf(nil, "%s %d", in.Type, in.Position)))
 	return in
