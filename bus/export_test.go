@@ -6,7 +6,9 @@ import (
 )
 
 // Hurry shortens the times of a lease.
-func (l *Lease) Hurry(renew, stood time.Duration) { l.renew, l.expiry = renew, stood }
+func (l *Lease) Hurry(renew, stood time.Duration) {
+	l.renew, l.stop, l.expiry = renew, stood/2, stood
+}
 
 // Bound sets the size of the stream that a publisher creates.
 func (p *Publisher) Bound(bytes int) { p.bytes = bytes }

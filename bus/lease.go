@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
@@ -12,16 +13,24 @@ import (
 // Bucket is the key-value bucket in which processes of a cell find each other.
 const Bucket = "writ"
 
-// LeaseRecorder is the lease of the active recorder.
-const LeaseRecorder = "recorder"
-
-// A lease is renewed every leaseRenew. It is free once it has not been renewed for
-// leaseExpiry, measured on the clock of the process that wants it. Clocks of other machines do not
-// matter.
+// The leases of a cell: of the recorder that records, and of the router that decides.
 const (
-	leaseRenew  = 2 * time.Second
-	leaseExpiry = 15 * time.Second
+	LeaseRecorder = "recorder"
+	LeaseRouter   = "router"
 )
+
+// leaseTerms are the times of a lease. Its owner renews it, and stops once it has not for stop. It is
+// free once it has had no new revision for expiry, on the clock of the process that wants it. Clocks
+// of other machines do not matter.
+type leaseTerms struct{ renew, stop, expiry time.Duration }
+
+// termsOf a lease. A takeover costs the users of a router its expiry, and those of a recorder nothing.
+func termsOf(name string) leaseTerms {
+	if name == LeaseRouter {
+		return leaseTerms{renew: time.Second, stop: 2 * time.Second, expiry: 4 * time.Second}
+	}
+	return leaseTerms{renew: 2 * time.Second, stop: 7500 * time.Millisecond, expiry: 15 * time.Second}
+}
 
 // ErrLeaseLost means that another process has the lease, or may have it soon.
 var ErrLeaseLost = errors.New("bus: the lease is lost")
@@ -70,13 +79,14 @@ func Replicas(c Conn) int {
 }
 
 // Lease is owned by at most one process as long as that process renews it. Another process takes
-// it once its revision has not changed for the expiry. For a moment two processes may believe
-// that they own it, so work done under it must tolerate that.
+// it once its revision has not changed for the expiry. A process that was paused may believe that it
+// owns it still, until it asks Held. One goroutine at a time uses it, but for Held.
 type Lease struct {
-	kv            jetstream.KeyValue
-	name, holder  string
-	renew, expiry time.Duration
-	revision      uint64 // that this process wrote; 0: not the owner
+	kv           jetstream.KeyValue
+	name, holder string
+	leaseTerms
+	revision uint64                    // that this process wrote; 0: not the owner
+	renewed  atomic.Pointer[time.Time] // when the last write that succeeded began
 }
 
 // NewLease creates a lease without taking it. holder is for people.
@@ -85,7 +95,7 @@ func NewLease(ctx context.Context, c Conn, name, holder string) (*Lease, error) 
 	if err != nil {
 		return nil, err
 	}
-	return &Lease{kv: kv, name: name, holder: holder, renew: leaseRenew, expiry: leaseExpiry}, nil
+	return &Lease{kv: kv, name: name, holder: holder, leaseTerms: termsOf(name)}, nil
 }
 
 // Take waits until this process owns the lease. The error is that of ctx.
@@ -107,6 +117,14 @@ func (l *Lease) Take(ctx context.Context) error {
 			return ctx.Err()
 		}
 	}
+}
+
+// Held reports whether this process has taken the lease, and renewed it lately enough that nobody
+// else can have it. A machine that was suspended, and a clock that is set forward, end that. Safe for
+// concurrent use.
+func (l *Lease) Held() bool {
+	at, now := l.renewed.Load(), time.Now()
+	return at != nil && now.Sub(*at) < l.stop && now.Round(0).Sub(at.Round(0)) < l.stop // the monotonic and the wall clock
 }
 
 // pause waits for the next renewal; false: ctx has ended.
@@ -139,9 +157,11 @@ func (l *Lease) look(ctx context.Context) (revision uint64, holder string, err e
 func (l *Lease) write(ctx context.Context, at uint64) error {
 	ctx, cancel := context.WithTimeout(ctx, l.renew)
 	defer cancel()
+	began := time.Now()
 	revision, err := l.kv.Update(ctx, l.name, []byte(l.holder), at)
 	if err == nil {
 		l.revision = revision
+		l.renewed.Store(&began)
 	}
 	return err
 }
@@ -149,18 +169,18 @@ func (l *Lease) write(ctx context.Context, at uint64) error {
 // Keep renews the lease until ctx ends, and then releases it. ErrLeaseLost: another process has
 // it, or may have it soon.
 func (l *Lease) Keep(ctx context.Context) error {
-	renewed := time.Now()
 	for l.pause(ctx) {
-		began := time.Now()
+		if !l.Held() { // it was paused
+			return ErrLeaseLost
+		}
 		if l.write(ctx, l.revision) == nil {
-			renewed = began
 			continue
 		}
 		// A write without an answer may have been applied; then the revision has changed.
 		at, holder, err := l.look(ctx)
 		switch {
 		case ctx.Err() != nil:
-		case err == nil && holder != l.holder, time.Since(renewed) > l.expiry/2:
+		case err == nil && holder != l.holder, !l.Held():
 			return ErrLeaseLost
 		case err == nil:
 			l.revision = at

@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/internal/clock"
 )
 
 // TestLease: one process owns the lease at a time. A process that releases it, or does not renew
@@ -53,6 +54,27 @@ func TestLease(t *testing.T) {
 		t.Errorf("who has lost it: %v", err)
 	}
 	must(t, keep(c)())
+}
+
+// TestLeaseHeld: who has not renewed for long enough does not hold the lease, although it is still
+// its own in the bucket, and does not renew it again.
+func TestLeaseHeld(t *testing.T) {
+	s := start(t)
+	must(t, bus.EnsureCell(t.Context(), connect(t, s, natsserver.Router)))
+	l, err := bus.NewLease(t.Context(), connect(t, s, natsserver.Router), bus.LeaseRouter, "a")
+	must(t, err)
+	l.Hurry(10*time.Millisecond, time.Second)
+	if l.Held() {
+		t.Error("it is held before it is taken")
+	}
+	must(t, l.Take(t.Context()))
+	if !l.Held() {
+		t.Error("it is not held")
+	}
+	must(t, clock.Every(t.Context(), 10*time.Millisecond, func() bool { return !l.Held() }))
+	if err := l.Keep(t.Context()); !errors.Is(err, bus.ErrLeaseLost) {
+		t.Errorf("who was paused: %v", err)
+	}
 }
 
 // TestReached: a router receives the position that the recorder has reached, and ready reports

@@ -5,7 +5,8 @@
 //
 // A group of commits is one message of JOURNAL (journal.group), so it is stored whole or not
 // at all. A file of 512 keys is one message of KEYS (keys.<n>, where n is the sequence that it
-// was stored at first); package codec says what they encrypt.
+// was stored at first); package codec says what they encrypt. A router that leads from there on
+// has stored a term (journal.term), which has no records.
 //
 // A group is a version byte (2); uvarint position of its first record; the commits
 // (codec.AppendCommits) with their length; uvarint number of records, each a byte for its
@@ -20,6 +21,9 @@
 // If another router was first, it follows, and judges again. So a stored group was judged by
 // everything before it, and two routers never both win. A router that is behind, paused or
 // cut off loses; it can never write on messages that it has not read.
+//
+// A router that leads (Lead) has stored a term. From then on it judges nothing again: whoever writes
+// after its term has succeeded it, and its journal fails.
 //
 // JetStream's own de-duplication is not used.
 //

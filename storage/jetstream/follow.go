@@ -76,7 +76,7 @@ func (j *Journal) consume(ctx context.Context, next *uint64, fn func(message) bo
 			return err
 		}
 		*next = meta.Sequence.Stream + 1 // that none is missing before is seen by its first position
-		if !fn(parse(raw.Headers(), raw.Data(), meta.Sequence.Stream)) {
+		if !fn(parse(raw.Subject(), raw.Headers(), raw.Data(), meta.Sequence.Stream)) {
 			return nil
 		}
 	}
@@ -100,6 +100,9 @@ func (j *Journal) apply(ctx context.Context, m message) error {
 	if m.seq <= j.lastSeq() {
 		return nil // this process has written it
 	}
+	if m.term {
+		return j.applyTerm(m)
+	}
 	erased := j.stream.keys.erased.Load()
 	g, wrong, err := decode(m.data, j.stream.keys.of(ctx)) // without the lock: it may wait for keys
 	if err != nil {
@@ -112,6 +115,9 @@ func (j *Journal) apply(ctx context.Context, m message) error {
 	}
 	if m.nonce != "" && m.nonce == j.nonce {
 		j.stored = true
+	}
+	if err := j.succeeded(m); err != nil {
+		return err
 	}
 	if err := j.index.fits(g); err != nil {
 		return err
@@ -145,6 +151,10 @@ func (j *Journal) Follow(ctx context.Context, f *StreamIndex, end int64, seen st
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	j.walk(reading, f.Seq+1, func(m message) bool {
+		if m.term {
+			f.Seq = m.seq
+			return f.Seq < until
+		}
 		var g block
 		if g, _, err = decode(m.data, j.stream.keys.of(reading)); err == nil {
 			err = f.fits(g)

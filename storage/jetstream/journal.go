@@ -56,6 +56,7 @@ type Journal struct {
 	moved  chan struct{} // closed whenever seq changes
 	nonce  string        // of the group that is being written
 	stored bool          // that group was read from the stream
+	may    func() error  // of a process that leads; nil: it does not
 
 	end     context.CancelFunc
 	running sync.WaitGroup

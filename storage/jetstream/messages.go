@@ -11,16 +11,17 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// message is a group as stored in the stream.
+// message is a message of the stream: a group, or a term, which has no records.
 type message struct {
 	seq    uint64
 	router string
 	nonce  string
 	data   []byte
+	term   bool
 }
 
-func parse(h nats.Header, data []byte, seq uint64) message {
-	return message{seq: seq, router: h.Get(headerRouter), nonce: h.Get(headerNonce), data: data}
+func parse(subject string, h nats.Header, data []byte, seq uint64) message {
+	return message{term: subject == subjectTerm, seq: seq, router: h.Get(headerRouter), nonce: h.Get(headerNonce), data: data}
 }
 
 // messages are those of the stream, and the keys of their erasable parts.
@@ -38,7 +39,7 @@ func (s messages) at(ctx context.Context, seq uint64) (m message, there bool, er
 	if err != nil {
 		return m, false, failed(err)
 	}
-	return parse(raw.Header, raw.Data, seq), true, nil
+	return parse(raw.Subject, raw.Header, raw.Data, seq), true, nil
 }
 
 // group reads the group that has a position, which is at one of the places from low on and
@@ -73,6 +74,7 @@ func (s messages) group(ctx context.Context, position int64, low, high uint64) (
 func (s messages) groupFrom(ctx context.Context, seq, high uint64) (m message, there bool, err error) {
 	for ; seq < high && err == nil && !there; seq++ {
 		m, there, err = s.at(ctx, seq)
+		there = there && !m.term
 	}
 	return m, there, err
 }

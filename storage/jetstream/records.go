@@ -129,6 +129,9 @@ func (j *Journal) scanOld(ctx context.Context, from int64, show func(block) bool
 	reading, stop := context.WithCancel(ctx)
 	defer stop()
 	j.walk(reading, first.seq, func(m message) bool {
+		if m.term {
+			return true
+		}
 		var g block
 		if g, _, err = decode(m.data, j.stream.keys.of(ctx)); err != nil {
 			return false

@@ -18,6 +18,7 @@ const Stream = "JOURNAL"
 // Subjects of the stream.
 const (
 	subjectGroup = "journal.group"
+	subjectTerm  = "journal.term"
 	subjectAll   = "journal.>"
 )
 

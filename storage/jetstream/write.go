@@ -62,11 +62,16 @@ func (j *Journal) writeGroup(ctx context.Context, batch []*group.Request) []*gro
 		var err error
 		if len(d.Entries) > 0 {
 			failpoint.Hit(failpoint.JournalJudged)
+			if err := j.mayWrite(); err != nil {
+				j.Fail(err)
+				continue // the failure is answered
+			}
 			err = j.publish(ctx, d, seq)
 			failpoint.Hit(failpoint.JournalPublished)
 		}
 		switch {
 		case errors.Is(err, errBehind):
+			j.lostSequence()
 			continue
 		case err != nil:
 			group.AnswerAll(batch[:n], err)
