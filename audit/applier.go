@@ -81,8 +81,7 @@ type open struct {
 	key              storage.Key
 
 	held   *intent // what waits for people
-	mark   intents.BreakerMark
-	answer []byte // of a question: its result, canonical, as its release gives it
+	answer []byte  // of a question: its result, canonical, as its release gives it
 }
 
 func newApplier() *applier {
@@ -302,11 +301,6 @@ func (f *applier) takeOutcome(it *item, j *job) error {
 	}
 	if err := f.outputs(o, it); err != nil {
 		return err
-	}
-	if o.mark == intents.BreakerRefuses {
-		if err := refusedByBreaker(it.outcome); err != nil {
-			return err
-		}
 	}
 	return f.add(state.Content{Position: it.Position, At: it.At, Outcome: it.outcome, Target: it.target})
 }

@@ -35,8 +35,7 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	switch o.decision.Verdict {
 	case intents.Deny:
 		f.noteRequesters(j, view)
-		f.refused(j, view)
-		return nil
+		return f.refused(j, view)
 	case intents.Allow, intents.Hold:
 	default:
 		return fmt.Errorf("unknown verdict %q", o.decision.Verdict)
@@ -54,7 +53,7 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	f.idempotency[key] = holder{position: it.Position}
 	f.inputs.noteIntent(o)
 	x := &open{
-		intentID: o.decision.IntentID, tenant: tenant, key: key, task: j.task, mark: o.inputs.Breaker,
+		intentID: o.decision.IntentID, tenant: tenant, key: key, task: j.task,
 	}
 	x.ofNode = j.task != nil && j.task.NodesOwn(o.body.Intent.Type, o.decision.Executor)
 	if o.body.Intent.Type == "write_memory" {
@@ -98,7 +97,7 @@ func (f *applier) accept(j *job, view *state.View) error {
 				return fmt.Errorf("%s: %w", o.Type, err)
 			}
 		}
-	} else if err := cmp.Or(f.checkRepeat(view, o), f.ofNode(j, view, o), f.unknownOutcome(view, &o), f.marked(view, &o, o.Decision.Verdict)); err != nil {
+	} else if err := cmp.Or(f.checkRepeat(view, o), f.ofNode(j, view, o), f.unknownOutcome(view, &o)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Intent: &o}))
@@ -186,17 +185,23 @@ func (f *applier) follow(j *job, typ string, err error) {
 }
 
 // refused judges a refused intent of the router again, if it was decided on the
-// state as it is here.
-func (f *applier) refused(j *job, view *state.View) {
+// state as it is here. That a breaker refused one is believed where there may be a breaker.
+func (f *applier) refused(j *job, view *state.View) error {
 	o := j.intent
-	if !f.whole || o.hidden() || o.decision.Directory != j.Position-1 || !state.Has(o.body.Intent.Type) {
-		return
+	so, err := j.asIntent()
+	if err != nil {
+		return nil //nolint:nilerr // nothing is made of it
 	}
-	if so, err := j.asIntent(); err == nil {
-		if _, err = view.Judge(so, nil); err != nil {
-			j.refusal = intents.CodeOf(err)
-		}
+	if o.decision.Code == intents.DispatchUnavailable && !so.HasBreaker() {
+		return errors.New("refused for its skill server, and it calls none")
 	}
+	if !f.whole || o.hidden() || o.decision.Directory != j.Position-1 || !state.Has(so.Type) {
+		return nil
+	}
+	if _, err = view.Judge(so, nil); err != nil {
+		j.refusal = intents.CodeOf(err)
+	}
+	return nil
 }
 
 // beside applies the effects of an accepted router intent outside the state.

@@ -83,16 +83,12 @@ func (f *applier) takeRelease(it *item, j *job) error {
 	case rel.Decision.PolicyDigest != view.PolicyDigest():
 		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
 	}
-	o.mark = rel.Inputs.Breaker
 	if h.Type == state.TypeApprovalAsk {
 		if o.answer, err = state.AnswerOf(h.Args, rel.Inputs.Approvals); err != nil {
 			return err
 		}
 	}
 	goes := h.ReleasedIntent(*rel, it.At)
-	if err := f.marked(view, &goes, rel.Decision.Verdict); err != nil {
-		return err
-	}
 	if routers(h.Decision) {
 		f.judge(j, f.state.View(), goes)
 		took := *it

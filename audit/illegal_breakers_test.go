@@ -2,19 +2,14 @@ package audit_test
 
 import (
 	"fmt"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/router/breakers"
 )
 
-const (
-	markedByBreaker = "skill.call: a call has the mark that its breaker gives"
-	refusedUnsent   = "skill.call: what a breaker refuses is not sent"
-)
-
-// broken is a plan whose skill server has failed, and which has a call on hold from before.
+// broken is a plan whose skill server has failed, a call that was refused for it, and a held one.
 func (d *dishonest) broken() {
 	d.Helper()
 	d.Pin("pay", catalog.Once)
@@ -26,94 +21,35 @@ func (d *dishonest) broken() {
 	report := routertest.Failed(intents.ExecutorFailed)
 	report.Transport = &intents.Transport{Failure: true}
 	d.Bus.On("skill.call", routertest.Always(report))
-	for n := range intents.DefaultBreakers.Failures {
+	for n := range breakers.Defaults.Failures {
 		d.Want(d.task.Call("pay", fmt.Sprintf(`{"n":%d}`, n+1)), intents.ExecutorFailed)
 	}
+	d.Want(d.task.Call("pay", `{"n":9}`), intents.DispatchUnavailable)
 }
 
-// goes appends a call with a mark. It is done, unless the changes say otherwise.
-func (d *dishonest) goes(n int, mark intents.BreakerMark, changes ...func(*appended)) int64 {
+// unavailable makes an intent one that a breaker has refused.
+func unavailable(a *appended) {
+	a.decision.Verdict, a.decision.Code, a.decision.Key, a.outcome = intents.Deny, intents.DispatchUnavailable, "", nil
+}
+
+// continuesLegally: the breaker refuses another call, and lets the held one go. What it does is the
+// router's word.
+func (d *dishonest) continuesLegally() {
 	d.Helper()
-	return d.accepted(d.task.CallIntent("pay", fmt.Sprintf(`{"n":%d}`, 10+n)), append([]func(*appended){once, func(a *appended) {
-		a.inputs.Breaker, a.outcome["transport"] = mark, map[string]any{"sent": true, "failure": false}
-	}}, changes...)...)
-}
-
-// Results of calls.
-func unanswered(a *appended) { a.outcome = nil }
-
-func failed(a *appended) {
-	a.outcome["status"], a.outcome["code"], a.outcome["retryable"] = "failed", "EXECUTOR_FAILED", true
-	a.outcome["transport"], a.result = map[string]any{"sent": false, "failure": true}, map[string]any{}
-}
-
-func unsent(a *appended) {
-	failed(a)
-	a.outcome["code"] = "DISPATCH_UNAVAILABLE"
-	delete(a.outcome, "transport")
-}
-
-// mendsLegally: refused, probed without success, probed by a round without answers, mended.
-func (d *dishonest) mendsLegally() {
-	d.Helper()
-	d.goes(0, "open", unsent)
-	d.Clock.Move(30 * time.Second)
-	d.goes(1, "probe", failed)
-	d.goes(2, "open", unsent)
-	d.Clock.Move(30 * time.Second)
-	for n := range 3 {
-		d.goes(3+n, "probe", unanswered)
-	}
-	d.goes(6, "open", unsent)
-	d.Clock.Move(time.Minute)
-	d.goes(7, "open", unsent)
-	d.Clock.Move(30 * time.Second)
-	d.goes(8, "probe")
-	d.goes(9, "")
+	d.accepted(d.task.CallIntent("pay", `{"n":10}`), once, unavailable)
+	d.accepted(d.task.CallIntent("pay", `{"n":11}`), once)
 	_, by, yes := d.says(routertest.Intent{User: "ben", Roles: []string{"approver"}})
 	d.released(*d.held.Position, by, yes)
 }
 
-// breakerMisdeeds call servers that are not to be called, and pretend that others are not.
+const ofBreakers = "skill.call: unavailable is only a skill server, or an agent that a request is routed to"
+
+// breakerMisdeeds pretend that a skill server fails which is not called.
 var breakerMisdeeds = []misdeed{
-	{"called-while-open", "broken", markedByBreaker, `marks it "open", and the record says ""`, func(d *dishonest) int64 {
-		return d.goes(0, "")
+	{"unavailable-without-server", "spent", ofBreakers, "it calls none", func(d *dishonest) int64 {
+		return d.accepted(d.task.Intent("skill.find", catalog.SkillFind{Query: "pay"}), unavailable)
 	}},
-	{"probed-too-early", "broken", markedByBreaker, `marks it "open", and the record says "probe"`, func(d *dishonest) int64 {
-		d.Clock.Move(30*time.Second - time.Millisecond)
-		return d.goes(0, "probe")
-	}},
-	{"probe-unmarked", "broken", markedByBreaker, `marks it "probe", and the record says ""`, func(d *dishonest) int64 {
-		d.Clock.Move(30 * time.Second)
-		return d.goes(0, "")
-	}},
-	{"fourth-probe", "broken", markedByBreaker, `marks it "open", and the record says "probe"`, func(d *dishonest) int64 {
-		d.Clock.Move(30 * time.Second)
-		for n := range 3 {
-			d.goes(n, "probe", unanswered)
-		}
-		return d.goes(3, "probe")
-	}},
-	{"probed-after-failed-probe", "broken", markedByBreaker, `marks it "open", and the record says "probe"`, func(d *dishonest) int64 {
-		d.Clock.Move(30 * time.Second)
-		d.goes(0, "probe", unanswered)
-		d.goes(1, "probe", failed)
-		return d.goes(2, "probe")
-	}},
-	{"probed-after-its-round", "broken", markedByBreaker, `marks it "open", and the record says "probe"`, func(d *dishonest) int64 {
-		d.Clock.Move(30 * time.Second)
-		d.goes(0, "probe", unanswered)
-		d.Clock.Move(time.Minute)
-		return d.goes(1, "probe")
-	}},
-	{"refused-though-closed", "spent", markedByBreaker, `marks it "", and the record says "open"`, func(d *dishonest) int64 {
-		return d.goes(0, "open", unsent)
-	}},
-	{"released-while-open", "broken", markedByBreaker, `marks it "open", and the record says ""`, func(d *dishonest) int64 {
-		_, by, yes := d.says(routertest.Intent{User: "ben", Roles: []string{"approver"}})
-		return d.released(*d.held.Position, by, yes)
-	}},
-	{"refused-and-done", "broken", refusedUnsent, "its skill server refused it", func(d *dishonest) int64 {
-		return d.goes(0, "open") + 1
+	{"unavailable-unapproved", "spent", ofBreakers, "it calls none", func(d *dishonest) int64 {
+		return d.accepted(d.task.CallIntent("pay", `{"n":2}`), once, unavailable, func(a *appended) { a.inputs.Skill = nil })
 	}},
 }

@@ -59,6 +59,11 @@ func (d *dishonest) left() {
 	d.Want(d.plan.Complete(), intents.OK)
 }
 
+// open records agents whose breaker is open.
+func open(agents ...string) func(*appended) {
+	return func(a *appended) { a.inputs.OpenAgents = agents }
+}
+
 func route(agent string, confidence float64, decision string) catalog.Route {
 	return catalog.Route{Agent: agent, Confidence: confidence, Decision: decision}
 }
@@ -81,7 +86,7 @@ func (d *dishonest) entersLegally(scene string) {
 		_, d.plan.Digest = d.accept(d.plan.RouteIntent(route("leave", 0.5, catalog.RouteConfident), "leave", ""))
 		d.accepted(d.step(1, nil))
 	case "diverted":
-		_, d.plan.Digest = d.accept(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteBreaker), "front", ""))
+		_, d.plan.Digest = d.accept(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteBreaker), "front", ""), open("leave"))
 		d.accepted(d.step(1, nil))
 	case "clarifying":
 		_, d.plan.Digest = d.accept(d.plan.RouteIntent(route("password", 0.4, catalog.RouteDefault), "front", ""))
@@ -127,7 +132,10 @@ var routingMisdeeds = []misdeed{
 		return d.accepted(d.plan.RouteIntent(route("nobody", 1, catalog.RouteConfident), "front", ""))
 	}},
 	{"routed-though-broken", "diverted", "plan: the decision of a route is that of the tree", "makes it breaker", func(d *dishonest) int64 {
-		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "leave", ""))
+		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteConfident), "leave", ""), open("leave"))
+	}},
+	{"diverted-though-well", "diverted", "plan: the decision of a route is that of the tree", "makes it confident", func(d *dishonest) int64 {
+		return d.accepted(d.plan.RouteIntent(route("leave", 0.9, catalog.RouteBreaker), "front", ""))
 	}},
 	{"clarified-twice", "clarifying", "plan: the decision of a route is that of the tree", "makes it default", func(d *dishonest) int64 {
 		return d.accepted(d.plan.RouteIntent(route("password", 0.4, catalog.RouteClarify), "", "These?"))

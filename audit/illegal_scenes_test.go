@@ -25,7 +25,7 @@ func scenes() map[string]func(d *dishonest) {
 		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan that has used tokens, of a tenant with budgets.
 		"budgeted": func(d *dishonest) { d.budgeted() },
-		// A skill server that has failed and is not called, and a call of it that waits for people.
+		// A skill server that has failed, a call of it that was refused, and one that waits for people.
 		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
 		"asking": func(d *dishonest) { d.desk() },
@@ -348,7 +348,7 @@ func (d *dishonest) legally(scene string) {
 	}
 	switch scene {
 	case "broken":
-		d.mendsLegally()
+		d.continuesLegally()
 	case "asking":
 		d.asksLegally()
 	case "unrouted", "clarifying", "diverted", "left":

@@ -75,8 +75,8 @@ func (r *replayer) tally(err error) error {
 	return err
 }
 
-// ofState are the codes of what rests on the state of plans, sessions, budgets, breakers and keys, which a
-// bundle need not have all of (stages 3 and 5).
+// ofState are the codes of what rests on the state of plans, sessions, budgets and keys, which a
+// bundle need not have all of (stages 3 and 5), and on the breakers of the router, which it has none of.
 var ofState = []intents.Code{
 	intents.TaskScope, intents.ConflictIdempotency, intents.InFlight, intents.KeyRevoked, intents.MalformedArgs, intents.SignatureInvalid,
 	intents.SessionBusy, intents.RateLimited, intents.Overloaded, intents.DispatchUnavailable,

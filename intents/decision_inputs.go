@@ -28,9 +28,9 @@ type DecisionInputs struct {
 	// Patch of a run's graph.
 	Patch *PatchInput `json:"patch,omitempty"`
 
-	// Breaker is the mark of the skill server's breaker for an intent that executors carry out;
-	// no policy sees it.
-	Breaker BreakerMark `json:"breaker,omitempty"`
+	// OpenAgents are the agents whose breaker request routing found open, sorted. The router alone
+	// knows them; no policy sees them.
+	OpenAgents []string `json:"open_agents,omitempty"`
 
 	// Edges that lead to the node of a run that an intent begins or skips; no policy sees them.
 	Edges []EdgeInput `json:"edges,omitempty"`

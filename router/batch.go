@@ -66,6 +66,12 @@ func (r *Router) submitBatch(ctx context.Context, sent *batch) (*intents.BatchAn
 		return nil, err
 	}
 	batch, err := r.commitBatch(ctx, decided)
+	var sick *batchError
+	if errors.As(err, &sick) && intents.CodeOf(err) == intents.DispatchUnavailable { // a skill server is not called
+		refusal, _ := errors.AsType[*intents.Refusal](sick.err)
+		decided[sick.index].refuse(refusal)
+		return nil, r.acceptable(ctx, decided)
+	}
 	if err != nil {
 		return nil, err
 	}

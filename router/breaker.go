@@ -1,64 +1,76 @@
 package router
 
 import (
+	"context"
 	"log/slog"
+	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/state"
 )
 
-// mark records how the breaker lets an executor's intent go to its skill server. The mark is one of
-// the decision's inputs, and the commit reads it. ahead counts the probes before it in its batch.
-//
-// Crash after the commit of a probe: it stays a probe of its round, which ends without it.
-func (x *execution) mark(ahead int) {
-	x.inputs.Breaker = x.view.Breaker(x.inPlan(), ahead)
-}
-
-// unsent is the outcome of an intent that the breaker of its skill server refuses.
-func (r *Router) unsent(x *execution) intents.Outcome {
-	out := intents.Outcome{Target: x.position, Attempt: x.attempt, Status: intents.Failed, Code: intents.DispatchUnavailable, Retryable: true}
-	out.Reason = "nothing was sent, since the skill server fails: " + r.breakerOf(x).String()
-	return out
-}
-
-// breakerOf returns the intent's breaker at the time of its decision.
-func (r *Router) breakerOf(x *execution) state.Breaker {
-	tenant, server, _ := strings.Cut(x.inPlan().BreakerName(), "/")
-	for _, b := range r.state.Breakers(tenant, x.now) {
-		if b.Server == server {
-			return b
-		}
+// skillServer is the server of the approved skill that an intent calls; empty: it calls none. A
+// remote agent is a server, too.
+func (d *decision) skillServer() string {
+	if d.pin == nil || d.env.Type() != state.TypeSkillCall {
+		return ""
 	}
-	return state.Breaker{Tenant: tenant, Server: server, Status: state.BreakerClosed} // it has answered since
+	name, _, _ := strings.Cut(d.pin.Skill, ".")
+	return name
+}
+
+// askBreaker asks before the commit whether the skill server of an intent may be called; nil: it
+// may. before are the intents of its batch that run earlier: the calls of a batch to one server are
+// one probe, since the first that fails ends the batch.
+//
+// Crash after it: a probe that was allowed is forgotten with its round.
+func (r *Router) askBreaker(ctx context.Context, x *execution, before []*execution) *intents.Refusal {
+	name := x.skillServer()
+	if name == "" || !x.dispatched() || slices.ContainsFunc(before, func(b *execution) bool { return b.skillServer() == name }) {
+		return nil
+	}
+	probe, refused := r.breakers.Ask(ctx, x.env.Principal().Tenant, name)
+	if x.probe = probe; refused == nil {
+		return nil
+	}
+	why := intents.Refuse(intents.DispatchUnavailable, "", "nothing was sent, since the skill server fails: "+refused.String())
+	why.RetryAfter = max(time.Second, refused.Next.Sub(x.now))
+	return why
+}
+
+// returnProbe gives back the probe of an intent that was not accepted.
+func (r *Router) returnProbe(x *execution) {
+	if x.probe != 0 {
+		r.breakers.Return(x.env.Principal().Tenant, x.skillServer(), x.probe)
+		x.probe = 0
+	}
+}
+
+// exchanged counts how the exchange with the skill server of an intent went; nil: that is not known.
+func (r *Router) exchanged(ctx context.Context, x *execution, t *intents.Transport) {
+	if t != nil {
+		r.breakers.Report(ctx, x.env.Principal().Tenant, x.skillServer(), x.probe, t.Failure)
+	}
 }
 
 // breakerChanged counts and logs a breaker's new status.
-func (r *Router) breakerChanged(b state.Breaker) {
+func (r *Router) breakerChanged(b breakers.Breaker) {
 	r.metrics.mu.Lock()
 	count(&r.metrics.breakers, b.Status, 1)
 	r.metrics.mu.Unlock()
 	log := r.cfg.Log.With(slog.String("server", b.Server), slog.String("tenant", b.Tenant))
 	switch b.Status {
-	case state.BreakerOpen:
+	case breakers.Open:
 		log.Warn("a skill server has failed too often: it is not called for now", slog.Int("failures", b.Failures), slog.Time("since", b.Since), slog.Time("next_probe", b.Next))
-	case state.BreakerHalfOpen:
+	case breakers.HalfOpen:
 		log.Info("a skill server that failed is tried again")
-	case state.BreakerClosed:
+	case breakers.Closed:
 		log.Info("a skill server answers again: it is called as before")
 	}
 }
 
 // Breakers of a tenant, or of all (empty), that are not closed, or count failures.
-func (r *Router) Breakers(tenant string) []state.Breaker {
-	return r.state.Breakers(tenant, r.cfg.Now())
-}
-
-// breakerTerms returns the terms that are in force once this router has started.
-func (r *Router) breakerTerms() intents.BreakerTerms {
-	if r.cfg.Breakers == nil {
-		return intents.DefaultBreakers
-	}
-	return *r.cfg.Breakers
-}
+func (r *Router) Breakers(tenant string) []breakers.Breaker { return r.breakers.List(tenant) }

@@ -2,10 +2,7 @@ package router_test
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
-	"slices"
-	"strings"
 	"sync"
 	"sync/atomic"
 	"testing"
@@ -16,7 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
-	"aob.dev/writ/state"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/storage"
 )
 
@@ -79,8 +76,8 @@ func (s *sick) sent(code intents.Code) {
 func (s *sick) refused() *intents.Answer {
 	s.Helper()
 	a, seen := s.call()
-	if seen || a.Code != intents.DispatchUnavailable || !a.Outcome.Retryable || a.Outcome.Status != intents.Failed {
-		s.Fatalf("%s %s, sent: %t", a.Code, a.Reason, seen)
+	if seen || a.Code != intents.DispatchUnavailable || a.Outcome != nil || a.Decision.Verdict != intents.Deny || !a.Decision.Retryable || a.Position == nil || a.Receipt != "" {
+		s.Fatalf("%+v, sent: %t", a, seen)
 	}
 	return a
 }
@@ -88,7 +85,7 @@ func (s *sick) refused() *intents.Answer {
 // opened is a world whose breaker is open.
 func (s *sick) opened() {
 	s.Helper()
-	for range intents.DefaultBreakers.Failures {
+	for range breakers.Defaults.Failures {
 		s.sent(intents.ExecutorFailed)
 	}
 }
@@ -102,17 +99,17 @@ func (s *sick) on(w *routertest.World) {
 }
 
 // status of the breaker; empty: there is none.
-func (s *sick) status() state.Breaker {
+func (s *sick) status() breakers.Breaker {
 	s.Helper()
-	all := s.Dir.Breakers("default", s.Clock.Now())
+	all := s.Router.Breakers("default")
 	if len(all) == 0 {
-		return state.Breaker{}
+		return breakers.Breaker{}
 	}
 	return all[0]
 }
 
 // Five failures in a row open a breaker; half a minute later a call is tried, and a success closes
-// it. A refused call says so, leaves nothing behind and may be sent again unchanged.
+// it. A refused call says so, is recorded once and may be sent again unchanged.
 func TestBreaker(t *testing.T) {
 	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Once} {
 		t.Run(string(effect), func(t *testing.T) {
@@ -125,7 +122,7 @@ func TestBreaker(t *testing.T) {
 			s.server(fails())
 			s.opened()
 			at := s.Clock.Now()
-			if d := cmp.Diff(state.Breaker{Tenant: "default", Server: "crm", Status: state.BreakerOpen, Failures: 5, Since: at, Next: at.Add(30 * time.Second)}, s.status()); d != "" {
+			if d := cmp.Diff(breakers.Breaker{Tenant: "default", Server: "crm", Status: breakers.Open, Failures: 5, Since: at, Next: at.Add(30 * time.Second)}, s.status()); d != "" {
 				t.Error(d)
 			}
 			intent := s.intent()
@@ -134,16 +131,20 @@ func TestBreaker(t *testing.T) {
 			if want := "nothing was sent, since the skill server fails: crm has failed 5 times in a row: since 10:00:00 UTC it is not called, and it is tried again from 10:00:30 UTC on"; a.Reason != want {
 				t.Errorf("%q", a.Reason)
 			}
+			next := s.Journal.Next()
+			if again := s.Want(s.Send(raw), intents.DispatchUnavailable); a.RetryAfter != 30 || *again.Position != *a.Position || s.Journal.Next() != next {
+				t.Errorf("%+v, and sent again %+v", a, again)
+			}
 			s.Clock.Move(30*time.Second - time.Millisecond)
 			s.refused()
 			s.Clock.Move(time.Millisecond)
 			s.server(answers())
 			s.Want(s.Send(raw), intents.OK) // the refused one, unchanged
 			s.sent(intents.OK)
-			if got := s.status(); got != (state.Breaker{}) {
+			if got := s.status(); got != (breakers.Breaker{}) {
 				t.Errorf("%+v", got)
 			}
-			if d := cmp.Diff(map[state.BreakerStatus]int64{"open": 1, "half_open": 1, "closed": 1}, s.Router.Counts().Breakers); d != "" {
+			if d := cmp.Diff(map[breakers.Status]int64{"open": 1, "half_open": 1, "closed": 1}, s.Router.Counts().Breakers); d != "" {
 				t.Error(d)
 			}
 		})
@@ -165,7 +166,7 @@ func TestBreakerCountsFailuresOnly(t *testing.T) {
 	for range 6 {
 		s.Want(s.Do(s.intent()), intents.DispatchUnavailable)
 	}
-	if got := s.status(); got != (state.Breaker{}) {
+	if got := s.status(); got != (breakers.Breaker{}) {
 		t.Errorf("%+v", got)
 	}
 }
@@ -192,10 +193,10 @@ func TestBreakerReopens(t *testing.T) {
 	s.sent(intents.OK)
 }
 
-// Of any number of concurrent calls, through any number of routers, three are probes. A probe's
-// result after its round no longer counts.
-func TestBreakerTwoRouters(t *testing.T) {
-	s := newSick(t, catalog.Pure, routertest.Options{Twice: true})
+// Of any number of concurrent calls three are probes. A probe's result after its round no longer
+// counts.
+func TestBreakerProbes(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{})
 	s.opened()
 	s.Clock.Move(30 * time.Second)
 	g := newGate()
@@ -204,30 +205,21 @@ func TestBreakerTwoRouters(t *testing.T) {
 	var all sync.WaitGroup
 	var refused, ok atomic.Int64
 	enough := make(chan struct{}, 20)
-	for i := range 12 {
+	for range 12 {
 		raw := s.Sign(s.intent())
 		all.Go(func() {
-			to := s.Router
-			if i%2 == 1 {
-				to = s.Other
+			a, err := s.Router.Submit(context.WithoutCancel(t.Context()), raw)
+			switch {
+			case err != nil:
+				t.Error(err)
+			case a.Code == intents.DispatchUnavailable:
+				refused.Add(1)
+			case a.Code == intents.OK:
+				ok.Add(1)
+			default:
+				t.Errorf("%s: %s", a.Code, a.Reason)
 			}
-			for {
-				a, err := to.Submit(context.WithoutCancel(t.Context()), raw)
-				switch {
-				case err != nil && intents.CodeOf(err) == intents.Overloaded:
-					continue
-				case err != nil:
-					t.Error(err)
-				case a.Code == intents.DispatchUnavailable:
-					refused.Add(1)
-				case a.Code == intents.OK:
-					ok.Add(1)
-				default:
-					t.Errorf("%s: %s", a.Code, a.Reason)
-				}
-				enough <- struct{}{}
-				return
-			}
+			enough <- struct{}{}
 		})
 	}
 	for range 9 {
@@ -242,36 +234,67 @@ func TestBreakerTwoRouters(t *testing.T) {
 	s.Clock.Move(time.Minute) // the round has ended
 	close(g.answer)
 	all.Wait()
-	if got := s.status(); ok.Load() != 3 || got.Status != state.BreakerOpen {
+	if got := s.status(); ok.Load() != 3 || got.Status != breakers.Open {
 		t.Errorf("%d answers, %+v", ok.Load(), got)
 	}
 }
 
-// Of the intents of a batch as many are probes as a round has left.
+// Nothing of a batch is accepted if a server that it calls is not called; the call is recorded as
+// refused. The calls of a batch are one probe.
 func TestBreakerBatch(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{})
 	s.opened()
+	batch := func(code intents.Code) *intents.BatchAnswer {
+		var raws [][]byte
+		for range 5 {
+			raws = append(raws, s.Sign(s.intent()))
+		}
+		return submitted(s.World, batchOf(raws...), code)
+	}
+	calls, next := len(s.Bus.Calls("skill.call")), s.Journal.Next()
+	b := batch(intents.DispatchUnavailable)
+	if b.Fault == nil || b.Fault.RetryAfter != 30 || *b.Index != 0 || s.Journal.Next() != next+1 || len(s.Bus.Calls("skill.call")) != calls {
+		t.Errorf("%+v", b)
+	}
+	s.Clock.Move(30 * time.Second)
+	if b := batch(intents.ExecutorFailed); codes(b) != "[EXECUTOR_FAILED CANCELLED CANCELLED CANCELLED CANCELLED]" {
+		t.Error(codes(b))
+	}
+	s.refused()
 	s.Clock.Move(30 * time.Second)
 	s.server(answers())
-	var raws [][]byte
-	for range 5 {
-		raws = append(raws, s.Sign(s.intent()))
-	}
-	b := submitted(s.World, batchOf(raws...), intents.DispatchUnavailable)
-	var marks []intents.BreakerMark
-	for _, a := range b.Answers {
-		marks = append(marks, s.inputs(*a.Position).Breaker)
-	}
-	if want := []intents.BreakerMark{"probe", "probe", "probe", "open", "open"}; codes(b) != "[OK OK OK DISPATCH_UNAVAILABLE CANCELLED]" || !slices.Equal(marks, want) {
-		t.Errorf("%s %v", codes(b), marks)
-	}
+	batch(intents.OK)
 	s.sent(intents.OK)
 }
 
-func (s *sick) inputs(position int64) (f intents.DecisionInputs) {
-	s.Helper()
-	s.Must(json.Unmarshal(s.Records()[position].Parts[storage.PartInputs], &f))
-	return f
+// A probe that is not accepted is given back.
+func TestBreakerGivesBack(t *testing.T) {
+	var full atomic.Bool
+	s := newSick(t, catalog.Pure, routertest.Options{Wrap: func(j storage.Journal) storage.Journal { return fullJournal{j, &full} }})
+	s.opened()
+	s.Clock.Move(30 * time.Second)
+	s.server(answers())
+	full.Store(true)
+	for range 5 {
+		if _, err := s.Router.Submit(t.Context(), s.Sign(s.intent())); intents.CodeOf(err) != intents.Overloaded {
+			t.Fatal(err)
+		}
+	}
+	full.Store(false)
+	s.sent(intents.OK)
+}
+
+// fullJournal accepts no intent while it is full.
+type fullJournal struct {
+	storage.Journal
+	full *atomic.Bool
+}
+
+func (j fullJournal) Commit(ctx context.Context, c storage.Commit) (storage.Result, error) {
+	if j.full.Load() {
+		return storage.Result{}, storage.ErrFull
+	}
+	return j.Journal.Commit(ctx, c)
 }
 
 // One tenant's failures leave another's breaker closed, and one server's that of another.
@@ -293,8 +316,7 @@ func TestBreakerOfItsOwn(t *testing.T) {
 	s.Want(s.Begun("p4", "crm.count").Started(1).Call("crm.count", `{}`), intents.DispatchUnavailable)
 }
 
-// A breaker follows from the records: after a restart it is still open, and time passes by the
-// clock of the record.
+// A start reads the breakers, and an open one probes before it closes.
 func TestBreakerSurvives(t *testing.T) {
 	s := newSick(t, catalog.Pure, routertest.Options{})
 	s.opened()
@@ -304,43 +326,31 @@ func TestBreakerSurvives(t *testing.T) {
 	s.sent(intents.ExecutorFailed)
 	s.on(s.Restart())
 	s.refused()
-}
-
-// deaf is a journal that refuses outcomes.
-type deaf struct {
-	storage.Journal
-	on *atomic.Bool
-}
-
-func (j deaf) Finish(ctx context.Context, of int64, attempt int, out storage.Record, writes []storage.Subject) (int64, error) {
-	if j.on.Load() {
-		return 0, storage.ErrNotReady
-	}
-	return j.Journal.Finish(ctx, of, attempt, out, writes)
-}
-
-// A process that dies between the commit of a refused intent and its outcome has sent nothing, and
-// recovery says so, also for a once intent.
-func TestBreakerRecovers(t *testing.T) {
-	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
-		t.Run(string(effect), func(t *testing.T) {
-			var on atomic.Bool
-			s := newSick(t, effect, routertest.Options{Wrap: func(j storage.Journal) storage.Journal { return deaf{j, &on} }})
-			s.opened()
-			on.Store(true)
-			at := s.Journal.Next()
-			s.Do(s.intent())
-			calls := len(s.Bus.Calls("skill.call"))
-			s.on(s.Restart())
-			out := outcome(s.World, at)
-			if out.Code != intents.DispatchUnavailable || !out.Retryable || out.Attempt != 1 || len(s.Bus.Calls("skill.call")) != calls {
-				t.Errorf("%+v", out)
-			}
-		})
+	s.Clock.Move(30 * time.Second)
+	s.server(answers())
+	s.sent(intents.OK)
+	s.on(s.Restart())
+	if got := s.status(); got != (breakers.Breaker{}) {
+		t.Errorf("%+v", got)
 	}
 }
 
-// An approved intent gets its mark when it is released.
+// unread is a store that cannot be read or written.
+type unread struct{}
+
+func (unread) Get(context.Context) ([]byte, error) { return nil, storage.ErrNotReady }
+func (unread) Put(context.Context, []byte) error   { return storage.ErrNotReady }
+
+// Without their store breakers work as long as the process, and the next one starts with all closed.
+func TestBreakerStoreAway(t *testing.T) {
+	s := newSick(t, catalog.Pure, routertest.Options{BreakerStore: unread{}})
+	s.opened()
+	s.refused()
+	s.on(s.Restart())
+	s.sent(intents.ExecutorFailed)
+}
+
+// The breaker is asked when an approved intent is released. What it refuses ends, and may be sent again.
 func TestBreakerOfHeld(t *testing.T) {
 	s := newSick(t, catalog.Once, routertest.Options{})
 	s.Approval(`{"once":true,"skills":["crm.list"]}`, "ben")
@@ -358,21 +368,20 @@ func TestBreakerOfHeld(t *testing.T) {
 		return out
 	}
 	calls := len(s.Bus.Calls("skill.call"))
-	if a := s.Want(approve(held), intents.DispatchUnavailable); len(s.Bus.Calls("skill.call")) != calls {
-		t.Errorf("it was sent: %+v", a.Outcome)
+	if a := s.Want(approve(held), intents.DispatchUnavailable); len(s.Bus.Calls("skill.call")) != calls || !a.Outcome.Retryable {
+		t.Errorf("sent, or for good: %+v", a.Outcome)
 	}
 	s.Clock.Move(30 * time.Second)
 	s.server(answers())
 	s.Want(approve(later), intents.OK)
-	if got := s.status(); got != (state.Breaker{}) {
+	if got := s.status(); got != (breakers.Breaker{}) {
 		t.Errorf("%+v", got)
 	}
 }
 
-// The record has the breaker terms of the router that started last, and without breakers every call
-// is sent.
+// The terms are the router's, and without breakers every call is sent.
 func TestBreakerTerms(t *testing.T) {
-	s := newSick(t, catalog.Pure, routertest.Options{Breakers: &intents.BreakerTerms{Failures: 2, ResetMS: 1000, Probes: 1, ProbeMS: 2000}})
+	s := newSick(t, catalog.Pure, routertest.Options{Breakers: &breakers.Terms{Failures: 2, Reset: time.Second, Probes: 1, Probing: 2 * time.Second, Sync: time.Hour}})
 	s.sent(intents.ExecutorFailed)
 	s.sent(intents.ExecutorFailed)
 	s.refused()
@@ -381,19 +390,22 @@ func TestBreakerTerms(t *testing.T) {
 	s.sent(intents.ExecutorTimeout)
 	s.refused()
 
-	off := newSick(t, catalog.Pure, routertest.Options{Breakers: &intents.BreakerTerms{Probes: 1, ProbeMS: 1}})
+	off := newSick(t, catalog.Pure, routertest.Options{Breakers: &breakers.Terms{Probes: 1, Probing: 1, Sync: time.Hour}})
 	for range 9 {
 		off.sent(intents.ExecutorFailed)
 	}
-	var terms []string
-	for _, w := range []*sick{s, off} {
-		for _, r := range w.Records() {
-			if c := string(r.Parts[storage.PartControl]); strings.Contains(c, "breakers") {
-				terms = append(terms, c)
-			}
-		}
-	}
-	if len(terms) != 2 || s.Dir.BreakerTerms().Failures != 2 || off.Dir.BreakerTerms().Failures != 0 {
-		t.Errorf("%q", terms)
+}
+
+// Counts are stored every Terms.Sync, and at the end.
+func TestBreakerSync(t *testing.T) {
+	terms := breakers.Defaults
+	terms.Sync = time.Millisecond
+	s := newSick(t, catalog.Pure, routertest.Options{Breakers: &terms})
+	stop := s.RunRouter()
+	s.sent(intents.ExecutorFailed)
+	stop()
+	s.on(s.Restart())
+	if got := s.status(); got.Failures != 1 || got.Status != breakers.Closed {
+		t.Errorf("%+v", got)
 	}
 }

@@ -37,7 +37,7 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 	defer func() {
 		for _, x := range all {
 			if !won {
-				r.leave(x)
+				r.giveUp(x)
 			}
 		}
 	}()
@@ -47,7 +47,7 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 		}
 	}
 	c := storage.Commit{ID: rand.Text(), AsOf: math.MaxInt64}
-	read, probes, opened := map[storage.Subject]int64{}, map[string]int{}, 0
+	read, opened := map[storage.Subject]int64{}, 0
 	first := make([]int, len(all)) // index of each intent's record in the commit
 	for i, x := range all {
 		first[i] = len(c.Entries)
@@ -57,14 +57,16 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 		if err := r.prepare(ctx, x, opened); err != nil {
 			return x.inBatch(err)
 		}
+		if sick := r.askBreaker(ctx, x, all[:i]); sick != nil {
+			if x.Batch != nil {
+				return x.inBatch(sick)
+			}
+			r.leave(x)
+			x.Obligations = nil
+			x.refuse(sick) // and that is recorded
+		}
 		if state.Opens(x.env.Type()) {
 			opened++
-		}
-		if x.dispatched() {
-			name := x.inPlan().BreakerName()
-			if x.mark(probes[name]); x.inputs.Breaker == intents.BreakerProbes {
-				probes[name]++
-			}
 		}
 		one, err := x.entries()
 		if err != nil {

@@ -32,6 +32,7 @@ type decision struct {
 
 	violated []schemas.Violation // of a SCHEMA_INVALID: all of them
 	busyWith string              // plan_id reported with SESSION_BUSY
+	after    int                 // seconds after which it may succeed; 0: not known
 
 	key       storage.Key
 	holder    int64         // who held the key at the time of the decision
@@ -102,7 +103,6 @@ func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelop
 			return nil, signed(env, err) // all others are decisions
 		}
 		d.refuse(refusal)
-		d.violated, d.busyWith = refusal.Violations, refusal.PlanID
 		break
 	}
 	return d, nil
@@ -135,6 +135,8 @@ func (d *decision) refuse(x *intents.Refusal) {
 		d.Verdict = intents.Hold
 	}
 	d.Code, d.Pointer, d.Reason, d.PolicyIDs, d.Retryable, d.Hint = x.Code, x.Pointer, x.Reason, x.PolicyIDs, x.Retryable, x.Hint
+	d.Obligations = nil
+	d.violated, d.busyWith, d.after = x.Violations, x.PlanID, x.Seconds()
 }
 
 // refusal returns why it was refused.
@@ -154,7 +156,7 @@ func (d *decision) intent() state.Intent { return state.IntentOf(d.env, d.roles,
 func (d *decision) inPlan() *state.Intent {
 	out := &state.Intent{
 		Type: d.env.Type(), Context: d.env.Context(), Tenant: d.env.Principal().Tenant,
-		Signer: d.env.Signer().Role, Decision: d.Decision, Now: d.now, Breaker: d.inputs.Breaker, Node: d.ofNode(),
+		Signer: d.env.Signer().Role, Decision: d.Decision, Now: d.now, Node: d.ofNode(),
 	}
 	if d.pin != nil {
 		out.Skill = d.pin.Skill
@@ -170,7 +172,7 @@ func (d *decision) ofNode() bool {
 // answer is the answer about the decision alone.
 func (d *decision) answer() *intents.Answer {
 	a := answerOf(&d.Decision)
-	a.TraceID, a.Violations, a.PlanID = d.env.TraceID(), d.violated, d.busyWith
+	a.TraceID, a.Violations, a.PlanID, a.RetryAfter = d.env.TraceID(), d.violated, d.busyWith, d.after
 	return a
 }
 

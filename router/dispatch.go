@@ -115,9 +115,6 @@ func (r *Router) wipeRun(ctx context.Context, d *decision) {
 // dispatch is stage 9: ticket, inputs, one request, one report. heard is false if no executor
 // listens.
 func (r *Router) dispatch(ctx context.Context, x *execution) (out intents.Outcome, heard bool) {
-	if x.inputs.Breaker == intents.BreakerRefuses {
-		return r.unsent(x), true
-	}
 	began, started := time.Now(), r.cfg.Now()
 	out = intents.Outcome{Target: x.position, Attempt: x.attempt}
 	ctx, span := tracing.StartIn(ctx, x.env.TraceID(), "dispatch "+x.env.Type(), tracing.Type.String(x.env.Type()), tracing.Intent.String(x.env.ID()), tracing.Position.Int64(x.position), tracing.Attempt.Int(x.attempt))
@@ -137,8 +134,9 @@ func (r *Router) outcomeOf(x *execution, out intents.Outcome, report intents.Rep
 		if intents.Keepable(x.Obligations) {
 			out.Lines = intents.BoundLines(x.row.Executor, report.Lines)
 		}
-		if x.inPlan().BreakerName() != "" {
+		if x.skillServer() != "" {
 			out.Transport = report.Transport
+			r.exchanged(ctx, x, report.Transport)
 		}
 		r.metrics.reported(x.row, out.Events)
 		err = checked(x.row, report)

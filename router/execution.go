@@ -6,10 +6,11 @@ import (
 
 // execution is a decision from its commit to its outcome: what its record says, and how it ends.
 type execution struct {
-	decision                 // the commit may add to the decision: a batch, a breaker, the inputs of a held intent
+	decision                 // the commit may add to the decision: a batch, the inputs of a held intent
 	position int64           // of its record, or of an equal intent's record
 	attempt  int             // of the dispatch
 	slot     func()          // frees its slot; nil: it has none
+	probe    int64           // round of its skill server's breaker in which it is a probe; 0: none
 	record   *recordedRef    // what was written for the intent, for the receipt; nil: nothing, since a record says so already
 	approval *approvalEffect // of an approval: what it does to its held intent
 }
@@ -31,6 +32,15 @@ func (r *Router) admit(x *execution) (err error) {
 	}
 	x.slot, err = take(slots, x.env, "intents")
 	return err
+}
+
+// giveUp undoes what was taken for an execution that is not committed.
+func (r *Router) giveUp(x *execution) {
+	if x.approval != nil && x.approval.released != nil {
+		r.returnProbe(x.approval.released)
+	}
+	r.returnProbe(x)
+	r.leave(x)
 }
 
 // leave frees the slot of an intent that will not run (any more), and that of the intent that it

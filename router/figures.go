@@ -2,7 +2,7 @@ package router
 
 import (
 	"aob.dev/writ/internal/telemetry"
-	"aob.dev/writ/state"
+	"aob.dev/writ/router/breakers"
 )
 
 // Figures returns the router's metrics for a collector.
@@ -48,7 +48,7 @@ func (r *Router) Figures() []telemetry.Metric {
 			Label: "agent_id", Values: func() map[string]float64 {
 				out := map[string]float64{}
 				for _, b := range r.Breakers("") {
-					out[b.Server] = max(out[b.Server], map[state.BreakerStatus]float64{state.BreakerHalfOpen: 1, state.BreakerOpen: 2}[b.Status])
+					out[b.Server] = max(out[b.Server], map[breakers.Status]float64{breakers.HalfOpen: 1, breakers.Open: 2}[b.Status])
 				}
 				return out
 			},

@@ -14,9 +14,10 @@ import (
 )
 
 // ending is the outcome of a held intent that is not executed, with what its author should do
-// instead; nil: only the reason. It is final: further work needs another intent.
+// instead; nil: only the reason. It is final: further work needs another intent,
+// unless only a skill server was not there.
 func ending(w state.Hold, x *intents.Refusal, instead any, now time.Time) (storage.Entry, error) {
-	out := intents.Outcome{Target: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason}
+	out := intents.Outcome{Target: w.Position, Attempt: 1, Status: intents.Failed, Code: x.Code, Reason: x.Reason, Retryable: x.Code == intents.DispatchUnavailable}
 	if instead == nil {
 		rec, err := storage.RecordOf(storage.KindOutcome, now, out)
 		return storage.Entry{Record: rec, Target: w.Position, Holder: storage.NoPosition, Writes: w.Writes()}, err

@@ -90,17 +90,21 @@ func (r *Router) releaseHeld(ctx context.Context, by *decision, w state.Hold, re
 	case err != nil:
 		return nil, err
 	}
-	if h.dispatched() {
-		h.mark(0)
+	if sick := r.askBreaker(ctx, h, nil); sick != nil {
+		return endHeld(by, w, sick, nil, result)
 	}
 	rec, err := storage.RecordOf(storage.KindRelease, by.now, state.Release{Target: w.Position, By: by.IntentID, Decision: h.Decision, Inputs: h.inputs})
 	if err != nil {
 		return nil, err
 	}
-	entry := storage.Entry{Record: rec, Target: w.Position, Holder: storage.NoPosition, Writes: append(w.Writes(), h.inPlan().BreakerWrites(nil)...)}
+	entry := storage.Entry{Record: rec, Target: w.Position, Holder: storage.NoPosition, Writes: w.Writes()}
 	result.State, result.Missing = catalog.ApprovalReleased, nil
 	if h.dispatched() {
-		return &approvalEffect{[]storage.Entry{entry}, h}, r.admit(h)
+		if err := r.admit(h); err != nil {
+			r.giveUp(h)
+			return nil, err
+		}
+		return &approvalEffect{[]storage.Entry{entry}, h}, nil
 	}
 	out, err := h.routerOutcome()
 	if err != nil {

@@ -139,6 +139,7 @@ func (r *Router) legal(ctx context.Context, d *decision) error {
 // transition judges an intent of the router on the state and determines its effect.
 func (r *Router) transition(ctx context.Context, d *decision) error {
 	so := d.intent()
+	so.OpenAgents = r.breakers.Open(so.Tenant)
 	so.Released, so.Approvals = d.release != nil, d.inputs.Approvals
 	if d.release != nil {
 		so.Patch = d.inputs.Patch
@@ -156,6 +157,7 @@ func (r *Router) transition(ctx context.Context, d *decision) error {
 	}
 	e, err := d.view.Judge(so, r.cfg.Catalog)
 	d.inputs.Budget, d.inputs.Edges, d.inputs.Patch = d.view.Budget, d.view.Edges, d.view.Patch
+	d.inputs.OpenAgents = d.view.OpenAgents
 	if err != nil {
 		return err
 	}

@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/state"
 )
 
@@ -23,7 +24,7 @@ type Metrics struct {
 	events   map[string]int64 // by event
 	input    int64            // tokens that agents reported
 	output   int64
-	breakers map[state.BreakerStatus]int64
+	breakers map[breakers.Status]int64
 	pending  state.Counters // refusals without a record of their own since the last counter record
 	// recovered counts intents that an earlier process had left open.
 	recovered atomic.Int64
@@ -184,8 +185,8 @@ type Counts struct {
 	Tokens   map[string]int64       `json:"tokens"` // that agents reported: input, output
 	Stats    state.Stats            `json:"held"`   // a gauge
 	// Breakers counts breakers by their new status.
-	Breakers  map[state.BreakerStatus]int64 `json:"breakers"`
-	Recovered int64                         `json:"recovered"`
+	Breakers  map[breakers.Status]int64 `json:"breakers"`
+	Recovered int64                     `json:"recovered"`
 	// Principals and Versions count intents and answers of skills for another user than the
 	// requester, and of an unknown version.
 	Principals int64 `json:"principal_mismatches"`
@@ -212,7 +213,7 @@ func (r *Router) Counts() Counts {
 	maps.Copy(c.Refused, m.refusals)
 	c.Principals, c.Versions = m.principals+m.events["skill.principal_mismatch"], m.versions+m.events["envelope.version_mismatch"]
 	maps.Copy(c.Outcomes, m.outcomes)
-	c.Breakers = map[state.BreakerStatus]int64{state.BreakerClosed: 0, state.BreakerHalfOpen: 0, state.BreakerOpen: 0}
+	c.Breakers = map[breakers.Status]int64{breakers.Closed: 0, breakers.HalfOpen: 0, breakers.Open: 0}
 	maps.Copy(c.Breakers, m.breakers)
 	maps.Copy(c.Events, m.events)
 	return c

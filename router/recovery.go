@@ -124,10 +124,6 @@ func (r *Router) resume(ctx context.Context, left storage.OpenIntent, seen map[i
 		return nil, err
 	}
 	x, err := r.reopen(ctx, left)
-	if x != nil && x.inputs.Breaker == intents.BreakerRefuses {
-		r.finishAtLast(ctx, x, r.unsent(x))
-		return nil, nil
-	}
 	if err != nil {
 		var refusal *intents.Refusal
 		if !errors.As(err, &refusal) {

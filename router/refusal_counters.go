@@ -16,19 +16,24 @@ const maxSigners = 16
 const counterEvery = time.Second
 
 // Run records once a second how many refusals were only counted, if any, until ctx ends; then a
-// last time.
+// last time. It also stores the breakers' counts (breakers.Terms.Sync).
 //
 // Crash: counts since the last record are lost.
 func (r *Router) Run(ctx context.Context) error {
 	tick := time.NewTicker(counterEvery)
 	again := time.NewTicker(eraseRetry)
+	breakers := time.NewTicker(r.cfg.Breakers.Sync)
+	defer breakers.Stop()
 	defer tick.Stop()
 	defer again.Stop()
 	for {
 		select {
 		case <-ctx.Done():
 			r.recordCounters(context.WithoutCancel(ctx))
+			r.breakers.Sync(ctx)
 			return nil
+		case <-breakers.C:
+			r.breakers.Sync(ctx)
 		case <-tick.C:
 			r.recordCounters(ctx)
 		case <-again.C:

@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"math"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
@@ -17,9 +16,6 @@ func (r *Router) recorded(x *execution) (*intents.Answer, error) {
 		return a, nil // a refusal is answered, not receipted: it changed nothing
 	}
 	withOutcome(a, x.record.out)
-	if x.inputs.Breaker == intents.BreakerRefuses {
-		a.RetryAfter = max(1, int(math.Ceil(r.breakerOf(x).Next.Sub(x.now).Seconds())))
-	}
 	if x.Verdict == intents.Hold {
 		a.Approval = bus.ApprovalURL(a.IntentID)
 	}

@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -40,8 +41,8 @@ const (
 // submitted, with the same shares. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Catalog, Breakers, Slots, ChildSlots, Waits,
-// Rates, UserHolds, TenantHolds, TenantPlans and Plans.
+// Config of a router. Every member is required but Catalog, Breakers, BreakerStore, Slots, ChildSlots,
+// Waits, Rates, UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal  storage.Journal
 	Records  storage.Records
@@ -77,7 +78,8 @@ type Config struct {
 	Crashed bool
 	Peers   Peers // nil: no other router has this log
 
-	Breakers *intents.BreakerTerms // put in force at the start; nil: the default ones
+	Breakers     *breakers.Terms // nil: the default ones
+	BreakerStore breakers.Store  // nil: breakers end with the process
 
 	UserHolds, TenantHolds int // how many approvals may be pending; 0: the defaults; negative: no bound
 	TenantPlans, Plans     int // how many plans may be open, of a tenant and in all; 0: the defaults; negative: no bound
@@ -101,6 +103,7 @@ type Router struct {
 	running    sync.WaitGroup // released intents that are being executed
 	metrics    Metrics
 	ended      endedAttempts
+	breakers   *breakers.Set
 	began      int64                // position at which this process began
 	left       []storage.OpenIntent // that an earlier one left open; set by Start
 	ready      atomic.Bool
@@ -115,18 +118,19 @@ func New(cfg Config) (*Router, error) {
 	cfg.Slots, cfg.ChildSlots, cfg.Waits = cmp.Or(cfg.Slots, DefaultSlots), cmp.Or(cfg.ChildSlots, DefaultChildSlots), cmp.Or(cfg.Waits, DefaultWaits)
 	cfg.UserHolds, cfg.TenantHolds = cmp.Or(cfg.UserHolds, DefaultUserHolds), cmp.Or(cfg.TenantHolds, DefaultTenantHolds)
 	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
+	cfg.Breakers = cmp.Or(cfg.Breakers, &breakers.Defaults)
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now), refusals: newRefusals(cfg.Log, cfg.Now),
 		slots: ratelimit.NewPlaces(cfg.Slots), childSlots: ratelimit.NewPlaces(cfg.ChildSlots), waits: ratelimit.NewPlaces(cfg.Waits),
 		batches: ratelimit.PlacesOf(batchShares),
 	}
 	r.state.OnOutcome(r.waiters.done)
-	r.state.OnBreaker(r.breakerChanged)
+	r.breakers = breakers.New(*cfg.Breakers, cfg.BreakerStore, cfg.Now, cfg.Log, r.breakerChanged)
 	return r, nil
 }
 
-// Start makes the router ready: the state is complete, the policy, catalog and terms of breakers in
-// force are recorded, and the self-proof has passed. It lists the intents that an earlier process
+// Start makes the router ready: the state is complete, the policy and catalog in force are recorded,
+// the breakers are read, and the self-proof has passed. It lists the intents that an earlier process
 // left open, for Recover. An error means: not ready.
 func (r *Router) Start(ctx context.Context) error {
 	if err := r.state.Err(); err != nil {
@@ -140,6 +144,9 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	if err := r.SelfProof(ctx, r.cfg.Policy.Engine()); err != nil {
 		return err
+	}
+	if err := r.breakers.Load(ctx); err != nil { // the servers that fail will show
+		r.cfg.Log.WarnContext(ctx, "all skill servers are called again, since the breakers cannot be read", slog.String("error", err.Error()))
 	}
 	r.began = r.cfg.Records.Next()
 	var err error
@@ -183,7 +190,7 @@ func (r *Router) blocked() (health.Condition, bool) {
 	return r.cfg.Blocked()
 }
 
-// recordVersions records the policy, catalog and terms of breakers in force if they changed.
+// recordVersions records the policy and catalog in force if they changed.
 //
 // Crash before it: the next start records them. Until then no intent is judged.
 func (r *Router) recordVersions(ctx context.Context) error {
@@ -201,9 +208,6 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	}
 	if d := r.cfg.Catalog.Digest(); d != r.state.CatalogDigest() {
 		c.Catalog = d
-	}
-	if t := r.breakerTerms(); t != r.state.BreakerTerms() {
-		c.Breakers = &t
 	}
 	if c == (state.Control{}) {
 		return nil

@@ -65,7 +65,7 @@ func (r *Router) releaseReady(ctx context.Context, w state.Hold) (err error) {
 	switch {
 	case does.released == nil:
 	case err != nil || res.Verdict != storage.Won: // changed meanwhile: it is checked again
-		r.leave(does.released)
+		r.giveUp(does.released)
 	default:
 		r.dispatchAsync(ctx, does.released)
 	}

@@ -16,10 +16,10 @@ import (
 // calls, and only a call that is sent again is the same. The plan is no turn, and nobody resumes
 // it.
 
-const typeSkillCall = "skill.call"
+const TypeSkillCall = "skill.call"
 
 // clientTypes are the intent types of its task.
-var clientTypes = []string{"read_lines", typeSkillCall, "skill.find", "skill.load", TypeStepFinish}
+var clientTypes = []string{"read_lines", TypeSkillCall, "skill.find", "skill.load", TypeStepFinish}
 
 // opensForClient reports whether an intent opens a plan for a client, in the required form, or
 // for none.
@@ -108,7 +108,7 @@ func (v *View) KeyGives(g *intents.Grant, id string) bool {
 
 // CheckTool refuses the call of a skill that the API key of its grant does not allow.
 func (d *Directory) CheckTool(e *intents.Envelope) error {
-	if e.Type() != typeSkillCall {
+	if e.Type() != TypeSkillCall {
 		return nil
 	}
 	id := e.StringArg("skill")
@@ -151,7 +151,7 @@ func (v *View) numbered(p *plan, c intents.Context) error {
 
 // addNumber records the number of a client's call. A call without effect frees it again.
 func (p *plan) addNumber(x *openIntent, o Intent) {
-	if !p.ofClient() || o.Type != typeSkillCall {
+	if !p.ofClient() || o.Type != TypeSkillCall {
 		return
 	}
 	if p.Numbers == nil {

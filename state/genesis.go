@@ -60,8 +60,6 @@ type Control struct {
 
 	Counters *Counters `json:"counters,omitempty"` // refusals without a record of their own
 	Rules    int       `json:"rules,omitempty"`    // set with Genesis: the rules by which this log is judged
-	// Breakers are the terms of breakers from this record on; nil: unchanged.
-	Breakers *intents.BreakerTerms `json:"breakers,omitempty"`
 }
 
 // Counters counts refusals that left no record of their own since the last counter record: those
@@ -145,11 +143,6 @@ func (s *State) applyControl(r storage.Record) error {
 
 // control applies genesis and reloads.
 func (s *State) control(c Control, position int64) error {
-	if c.Breakers != nil {
-		if s.breakerTerms = *c.Breakers; s.breakerTerms.Failures == 0 {
-			clear(s.breakers)
-		}
-	}
 	if c.Genesis != nil {
 		switch {
 		case position != 0:

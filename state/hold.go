@@ -87,14 +87,10 @@ func (s *State) release(rel Release, position int64, at time.Time) error {
 		return fmt.Errorf("releases intent %d, which is not held", rel.Target)
 	}
 	s.holds.released[rel.Target] = position
-	o := releasedIntent(h.Intent, rel, position, at)
 	if h.Decision.Executor != catalog.ExecutorRouter {
-		if x, open := s.intents[rel.Target]; open {
-			s.sent(x, o)
-		}
 		return nil
 	}
-	return s.apply(o)
+	return s.apply(releasedIntent(h.Intent, rel, position, at))
 }
 
 // releasedIntent is a held intent as its release lets it continue.

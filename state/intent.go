@@ -31,8 +31,9 @@ type Intent struct {
 	// Budget is the usage that the decision about a new task read.
 	Budget *intents.BudgetInput `json:",omitempty"`
 
-	// Breaker is the breaker mark of its skill server.
-	Breaker intents.BreakerMark `json:",omitempty"`
+	// OpenAgents are the agents whose breaker is open. While an intent is judged these may be all
+	// open skill servers of the tenant; a record has those that its decision saw.
+	OpenAgents []string `json:",omitempty"`
 
 	// Edges to the node that it begins or skips, as decided.
 	Edges []intents.EdgeInput `json:",omitempty"`
@@ -200,10 +201,10 @@ func (o *Intent) takeGrant(token string) error {
 	return nil
 }
 
-// decidedAt takes the times of a decision, and the budgets and breakers at that time, from its
-// inputs.
+// decidedAt takes the times of a decision, and the budgets and open agents at that time, from
+// its inputs.
 func (o *Intent) decidedAt(inputs intents.DecisionInputs) {
-	o.Budget, o.Breaker, o.Edges, o.Patch = inputs.Budget, inputs.Breaker, inputs.Edges, inputs.Patch
+	o.Budget, o.OpenAgents, o.Edges, o.Patch = inputs.Budget, inputs.OpenAgents, inputs.Edges, inputs.Patch
 	if now, err := time.Parse(time.RFC3339Nano, inputs.Now); err == nil {
 		o.Now = now
 	}

@@ -23,12 +23,10 @@ type openIntent struct {
 	Revision     int    `json:"rev"`
 	Task         string `json:"task"` // "tenant/task_id"
 	Type         string `json:"type"`
-	HistoryIndex int    `json:"fact"`              // index in the plan's history; notInHistory: later drivers do not see the intent
-	Call         int    `json:"call,omitempty"`    // its index in the plan's calls, from 1; 0: none
-	Number       int    `json:"number,omitempty"`  // number of a client's call
-	Breaker      string `json:"breaker,omitempty"` // of its skill server, "tenant/server"; empty: none
-	Round        int64  `json:"round,omitempty"`   // of a probe
-	Lost         int    `json:"lost"`              // unclean ends of routers while it was open
+	HistoryIndex int    `json:"fact"`             // index in the plan's history; notInHistory: later drivers do not see the intent
+	Call         int    `json:"call,omitempty"`   // its index in the plan's calls, from 1; 0: none
+	Number       int    `json:"number,omitempty"` // number of a client's call
+	Lost         int    `json:"lost"`             // unclean ends of routers while it was open
 
 	Closes string `json:"closes,omitempty"` // the session that it closes; "tenant/user/session"
 }
@@ -47,7 +45,6 @@ const (
 // dispatched records an intent that an executor carries out, until its outcome.
 func (s *State) dispatched(o Intent) {
 	x, p := s.openIntent(o)
-	s.sent(x, o)
 	if p != nil && o.Decision.Effect == string(catalog.Once) {
 		p.addToHistory(x, o, statusOpen)
 	}
@@ -144,7 +141,6 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	p := s.plans[x.Plan]
 	delete(s.intents, of)
 	dispatched := s.dropHold(of) == nil
-	s.answered(x, out.Transport, at)
 	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
 		if before := s.unknown[x.ID]; before != nil {

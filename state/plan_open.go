@@ -17,7 +17,7 @@ var planOpen = newTransition(TypePlanOpen,
 		if err := opensForClient(o, a); err != nil {
 			return Effect{}, err
 		}
-		p, err := v.s.newPlan(o, a)
+		p, err := v.s.newPlan(o, a, v.sees(o))
 		if err != nil {
 			return Effect{}, err
 		}
@@ -44,7 +44,7 @@ var planOpen = newTransition(TypePlanOpen,
 		return Effect{p.answer(), writes}, nil
 	},
 	func(s *State, o Intent, a catalog.PlanOpen) error {
-		p, err := s.newPlan(o, a)
+		p, err := s.newPlan(o, a, o.open)
 		if err == nil {
 			err = s.addPlan(p)
 		}
@@ -70,8 +70,8 @@ func restoreRequest(p *catalog.PlanView, o Intent) error {
 }
 
 // newPlan is a plan as plan.open begins it. An agent's plan has its only step at once, and the
-// id of its plan.open as digest.
-func (s *State) newPlan(o Intent, a catalog.PlanOpen) (*plan, error) {
+// id of its plan.open as digest. open reports whether an agent's breaker is open.
+func (s *State) newPlan(o Intent, a catalog.PlanOpen, open func(agent string) bool) (*plan, error) {
 	p := emptyPlan(o, a.PlanID)
 	p.Turn, p.Scheduled = a.Turn, a.Schedule != nil
 	p.ByAgent = p.Scheduled && s.schedules[ofUser(o)+a.Schedule.ID].ByAgent
@@ -82,7 +82,7 @@ func (s *State) newPlan(o Intent, a catalog.PlanOpen) (*plan, error) {
 	agent := a.Agent
 	if a.Routing != nil {
 		var err error
-		if agent, err = s.enter(p, o, a); err != nil {
+		if agent, err = s.enter(p, o, a, open); err != nil {
 			return nil, err
 		}
 	}

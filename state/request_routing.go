@@ -35,24 +35,29 @@ func (s *State) routingRules(tenant string) (map[string]agents.RoutingRule, erro
 	return out, nil
 }
 
-// broken returns a function that reports whether an agent's breaker is open.
-func (s *State) broken(tenant string, now time.Time) func(agent string) bool {
-	return func(agent string) bool { return s.breakerOpen(tenant, agent, now) }
+// open reports whether an agent's breaker was open at the decision.
+func (o *Intent) open(agent string) bool { return slices.Contains(o.OpenAgents, agent) }
+
+// sees returns o.open for a decision, whose record has the open agents that it was asked about.
+func (v *View) sees(o Intent) func(agent string) bool {
+	return func(agent string) bool {
+		open := o.open(agent)
+		if at, seen := slices.BinarySearch(v.OpenAgents, agent); open && !seen {
+			v.OpenAgents = slices.Insert(v.OpenAgents, at, agent)
+		}
+		return open
+	}
 }
 
 // addRoutingReads adds everything that routing depends on to the decision's reads.
 func (v *View) addRoutingReads(o Intent) {
 	v.addRead(SubjectRegistry)
 	v.addRead(SubjectTenant(o.Tenant))
-	rules, _ := v.s.routingRules(o.Tenant) // their faults are reported elsewhere
-	for name := range rules {
-		v.addRead(SubjectBreaker(o.Tenant + "/" + name))
-	}
 }
 
 // enter routes a plan.open: it returns the agent of the active session, or none if the request
-// is to be classified.
-func (s *State) enter(p *plan, o Intent, a catalog.PlanOpen) (agent string, err error) {
+// is to be classified. open reports whether an agent's breaker is open.
+func (s *State) enter(p *plan, o Intent, a catalog.PlanOpen, open func(agent string) bool) (agent string, err error) {
 	if a.Agent != "" || a.Schedule != nil {
 		return "", illegal("/intent/args/routing", "routing chooses the agent of a user's request: name none, and no schedule")
 	}
@@ -78,14 +83,20 @@ func (s *State) enter(p *plan, o Intent, a catalog.PlanOpen) (agent string, err 
 		return "", nil
 	}
 	p.View.Route = &catalog.Route{Agent: agent, Language: of.Language, Decision: catalog.RouteBypass}
-	if broken := s.broken(o.Tenant, o.Now); broken(agent) {
-		agent, _ = agents.Decide(rules, broken, catalog.Route{}, false)
+	if open(agent) {
+		agent, _ = agents.Decide(rules, open, catalog.Route{}, false)
 		p.View.Route.Decision = catalog.RouteBreaker
 	}
 	if agent == "" {
 		return "", errNobody()
 	}
 	return agent, nil
+}
+
+// HasBreaker reports whether an intent may be refused because a skill server fails: a call of an
+// approved skill, and what routes a request.
+func (o *Intent) HasBreaker() bool {
+	return o.Type == TypeSkillCall && o.Skill != "" || o.Type == TypePlanOpen || o.Type == TypePlan
 }
 
 func errNobody() error {
@@ -113,7 +124,7 @@ func (p *plan) active(ttl time.Duration, now time.Time) bool {
 }
 
 // route applies a manager's plan to a plan that was opened through routing.
-func (s *State) route(p *plan, o Intent, a catalog.Plan) error {
+func (s *State) route(p *plan, o Intent, a catalog.Plan, open func(agent string) bool) error {
 	if a.Route == nil {
 		return illegal("/intent/args/route", "the plan was opened for routing: a manager routes it")
 	}
@@ -125,7 +136,7 @@ func (s *State) route(p *plan, o Intent, a catalog.Plan) error {
 	if err != nil {
 		return err
 	}
-	agent, decision := agents.Decide(rules, s.broken(o.Tenant, o.Now), *a.Route, p.Routing.Clarify && p.Before == nil)
+	agent, decision := agents.Decide(rules, open, *a.Route, p.Routing.Clarify && p.Before == nil)
 	switch {
 	case decision == "":
 		return errNobody()
@@ -164,7 +175,7 @@ func (v *View) judgeRoute(o Intent, p *plan, a catalog.Plan) (Effect, error) {
 	}
 	v.addRoutingReads(o)
 	after := p.clone()
-	if err := v.s.route(after, o, a); err != nil {
+	if err := v.s.route(after, o, a, v.sees(o)); err != nil {
 		return Effect{}, err
 	}
 	return Effect{after.answer(), append(p.writes(true), p.turnSubjects()...)}, nil
@@ -172,7 +183,7 @@ func (v *View) judgeRoute(o Intent, p *plan, a catalog.Plan) (Effect, error) {
 
 // applyRoute applies a routed plan.
 func (s *State) applyRoute(p *plan, o Intent, a catalog.Plan) error {
-	if err := s.route(p, o, a); err != nil {
+	if err := s.route(p, o, a, o.open); err != nil {
 		return err
 	}
 	s.spend(p, catalog.Tokens(a.Usage), o.At)
@@ -247,7 +258,7 @@ func (v *View) routableAgents(o Intent, p *plan) (out []catalog.OtherAgent, err 
 			return nil, fmt.Errorf("the agent %s: %w", name, err)
 		}
 	}
-	out = x.others()
+	out, open := x.others(), v.sees(o)
 	for i := range out {
 		a, err := agents.Parse([]byte(x.Asks[out[i].Agent].Text))
 		if err != nil {
@@ -256,7 +267,7 @@ func (v *View) routableAgents(o Intent, p *plan) (out []catalog.OtherAgent, err 
 		g := rules[a.Name] // of several defaults the nearest counts
 		out[i].Routing = &catalog.RoutingTerms{
 			Default: g.Default, Threshold: g.Threshold, Clarify: g.Clarify, About: a.ClarificationContext, Examples: a.Examples,
-			Open: v.s.breakerOpen(o.Tenant, a.Name, o.Now),
+			Open: open(a.Name),
 		}
 	}
 	return out, nil

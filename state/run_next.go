@@ -134,7 +134,7 @@ func (v *View) NodeIntent(t Task) (intent *catalog.NodeIntent, ok bool, err erro
 }
 
 // nodeTypes are the intent types of nodes.
-var nodeTypes = map[string]string{workflows.Function: typeSkillCall, workflows.Python: "exec_python", workflows.Approval: "approval.ask"}
+var nodeTypes = map[string]string{workflows.Function: TypeSkillCall, workflows.Python: "exec_python", workflows.Approval: "approval.ask"}
 
 // NodesOwn reports whether an intent of the task is, or asks for, what the task's node does: one
 // for an executor, or a question to people, which the router answers.

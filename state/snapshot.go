@@ -45,9 +45,6 @@ type image struct {
 	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
 	Used      dayUsage                    `json:"used,omitzero"`
 
-	Breakers     map[string]breaker    `json:"breakers,omitempty"`
-	BreakerTerms *intents.BreakerTerms `json:"breaker_terms,omitempty"` // nil: the defaults
-
 	Plans    int                    `json:"plans"` // number that follow
 	Intents  map[int64]*openIntent  `json:"intents"`
 	Unknown  map[string]*openIntent `json:"unknown"`
@@ -95,16 +92,12 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 	}
 	buffered := bufio.NewWriter(w)
 	enc := json.NewEncoder(buffered)
-	var terms *intents.BreakerTerms
-	if s.breakerTerms != intents.DefaultBreakers {
-		terms = &s.breakerTerms
-	}
 	enc.SetEscapeHTML(false) // arguments stay as they were signed
 	err := enc.Encode(image{
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Keyed: s.keyed, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Breakers: s.breakers, BreakerTerms: terms, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
 		Resolved: s.resolved, Erased: s.erasures.number,
 	})
 	if err != nil {
@@ -156,10 +149,6 @@ func Open(r io.Reader) (*State, error) {
 		s.agents[tenant] = r
 	}
 	maps.Copy(s.schedules, m.Schedules)
-	maps.Copy(s.breakers, m.Breakers)
-	if m.BreakerTerms != nil {
-		s.breakerTerms = *m.BreakerTerms
-	}
 	for range m.Plans {
 		p := new(plan)
 		if err := lines.Decode(p); err != nil {

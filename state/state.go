@@ -59,15 +59,11 @@ type State struct {
 	erasures erasures               // not known to be carried out
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
-	// breakers of skill servers that failed, by "tenant/server".
-	breakers     map[string]breaker
-	breakerTerms intents.BreakerTerms
-	onBreaker    func(Breaker)  // called for a breaker whose status changed
-	leaving      leaving        // closed plans that are about to leave
-	sweeps       bool           // the record that is applied begins a new hour
-	dayUsage     dayUsage       // tokens of a day
-	outcome      func(of int64) // called for every outcome, after it is applied
-	faults       []fault        // records that could not be applied
+	leaving   leaving        // closed plans that are about to leave
+	sweeps    bool           // the record that is applied begins a new hour
+	dayUsage  dayUsage       // tokens of a day
+	outcome   func(of int64) // called for every outcome, after it is applied
+	faults    []fault        // records that could not be applied
 }
 
 // policy is the policy in force.
@@ -86,7 +82,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents:  make(map[string]*revision),
 		intents: make(map[int64]*openIntent), unknown: make(map[string]*openIntent), holds: newHolds(), resolved: make(map[int64]string),
-		schedules: make(map[string]catalog.Schedule), breakers: make(map[string]breaker), breakerTerms: intents.DefaultBreakers,
+		schedules: make(map[string]catalog.Schedule),
 	}
 }
 
@@ -205,7 +201,7 @@ func (s *State) applyIntent(r storage.Record, whole *Intent) error {
 	if err := o.readNames(r); err != nil { // its arguments are not retained
 		return err
 	}
-	if o.Type == typeSkillCall || s.ofRun(o) {
+	if s.ofRun(o) {
 		if err := o.readInputs(r); err != nil {
 			return err
 		}

@@ -134,14 +134,14 @@ func (p *plan) writesOfEnd() []storage.Subject { return append(p.writesOfTasks()
 func (o *Intent) Writes() []storage.Subject {
 	c := o.Context
 	held := o.Decision.Verdict == intents.Hold
-	out := o.BreakerWrites(nil)
+	var out []storage.Subject
 	if held && c.Cause != "" { // it may use up an edit
 		out = append(out, SubjectIntent(c.Cause))
 	}
 	if c.PlanID == "" {
 		return out
 	}
-	if o.Type == typeSkillCall && c.Occurrence > 0 {
+	if o.Type == TypeSkillCall && c.Occurrence > 0 {
 		out = append(out, subjectNumber(o.Tenant, c.PlanID, c.Occurrence))
 	}
 	if !held && o.Decision.Effect != string(catalog.Once) && !o.Node {
@@ -158,11 +158,11 @@ func (o *Intent) Writes() []storage.Subject {
 }
 
 // OutcomeWrites lists what the outcome of a dispatched intent writes: the effects of its step,
-// or, if it breaks the step's contract, the task and the plan, and its breaker. released: it was
-// held, and the plan waits for it.
+// or, if it breaks the step's contract, the task and the plan. released: it was held, and the plan
+// waits for it.
 func (o *Intent) OutcomeWrites(out intents.Outcome, released bool) []storage.Subject {
 	c := o.Context
-	writes := append(o.BreakerWrites(&out), o.closesSession()...)
+	writes := o.closesSession()
 	if c.PlanID == "" {
 		return writes
 	}

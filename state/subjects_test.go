@@ -12,7 +12,7 @@ import (
 // sideBySide is a plan with two running steps, each with a task.
 func sideBySide() *State {
 	s := New()
-	p, _ := s.newPlan(Intent{Tenant: "default", User: "ana"}, catalog.PlanOpen{PlanID: "p1", Task: "both"})
+	p, _ := s.newPlan(Intent{Tenant: "default", User: "ana"}, catalog.PlanOpen{PlanID: "p1", Task: "both"}, nil)
 	p.View.Status, p.View.Epoch = catalog.PlanExecuting, 1
 	for n := 1; n <= 2; n++ {
 		t := &task{Task: Task{ID: []string{"", "one", "two"}[n], Tenant: "default", User: "ana", Plan: "p1", Step: n}, plan: p}

@@ -24,6 +24,8 @@ type View struct {
 	Budget *intents.BudgetInput // read by the decision; nil: none
 	Edges  []intents.EdgeInput  // same
 	Patch  *intents.PatchInput  // same
+
+	OpenAgents []string // same, sorted
 }
 
 // View begins a decision.

@@ -11,7 +11,6 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
@@ -20,6 +19,7 @@ import (
 	"aob.dev/writ/internal/slack"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/storage"
 )
 
@@ -105,7 +105,10 @@ func limits(c config.Config) node.Limits {
 		MCPRate: none(c.MCPRate), Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
-		Breakers:  &intents.BreakerTerms{Failures: c.BreakerFailures, ResetMS: int64(c.BreakerResetMS), Probes: c.BreakerProbes, ProbeMS: int64(c.BreakerProbeMS)},
+		Breakers: &breakers.Terms{
+			Failures: c.BreakerFailures, Reset: time.Duration(c.BreakerResetMS) * time.Millisecond, Probes: c.BreakerProbes,
+			Probing: time.Duration(c.BreakerProbeMS) * time.Millisecond, Sync: time.Duration(c.BreakerSyncMS) * time.Millisecond,
+		},
 		PageCache: int64(c.PageCacheMB) << 20, FreeFloor: int64(none(c.FreeDiskMB)) << 20, TenantDisk: int64(none(c.TenantDiskMB)) << 20,
 		SessionTTL: time.Duration(c.SessionTTLMinutes) * time.Minute, SessionTurns: c.SessionMaxTurns,
 	}

@@ -82,6 +82,7 @@ type Config struct {
 	BreakerResetMS           int
 	BreakerProbes            int
 	BreakerProbeMS           int
+	BreakerSyncMS            int
 	FreeDiskMB, TenantDiskMB int
 }
 

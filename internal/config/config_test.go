@@ -74,6 +74,7 @@ breaker_failures: 14
 breaker_reset_ms: 15
 breaker_probes: 16
 breaker_probe_ms: 17
+breaker_sync_ms: 18
 session_ttl_minutes: 12
 session_max_turns: 13
 session_bypass: false
@@ -101,7 +102,7 @@ var everything = Config{
 	Policies: "./policies", Agents: "desk", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
 	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in",
 	OTLPEndpoint: "https://collector.example:4318", OTelEnabled: "true", OTelCollector: "http://other.example", OTelService: "gate", TraceSample: 25,
-	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
+	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, BreakerSyncMS: 18, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
 	Documents: "https://search.example:9200", DocumentsAuth: "Bearer secret", DocumentsCA: "ca.pem", DocumentsPrefix: "writ-", VectorEngine: "faiss", VectorDimension: 384,
 	Embedder: "openai:small", EmbedderURL: "https://vectors.example/v1", EmbedderKey: "hidden",
 	Environment: "production", BootstrapKey: "first", ClassifierModel: "small", SlackToken: "xoxb-secret",
@@ -154,7 +155,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
 		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in",
 		"WRIT_OTLP_ENDPOINT": "https://collector.example:4318", "WRIT_OTEL_ENABLED": "true", "WRIT_OTEL_COLLECTOR_ENDPOINT": "http://other.example", "WRIT_OTEL_SERVICE_NAME": "gate", "WRIT_TRACE_SAMPLE": "25",
-		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
+		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_BREAKER_SYNC_MS": "18", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
 		"WRIT_DOCUMENTS": "https://search.example:9200", "WRIT_DOCUMENTS_AUTH": "Bearer secret", "WRIT_DOCUMENTS_CA": "ca.pem", "WRIT_DOCUMENTS_PREFIX": "writ-",
 		"WRIT_VECTOR_ENGINE": "faiss", "WRIT_VECTOR_DIMENSION": "384",
 		"WRIT_ENVIRONMENT": "production", "WRIT_BOOTSTRAP_KEY": "first", "WRIT_CLASSIFIER_MODEL": "small", "WRIT_SLACK_TOKEN": "xoxb-secret",
@@ -180,7 +181,7 @@ func TestLoadAliases(t *testing.T) {
 			"CIRCUIT_BREAKER_FAILURE_THRESHOLD": "7", "CIRCUIT_BREAKER_RESET_TIMEOUT_MS": "8", "CIRCUIT_BREAKER_HALF_OPEN_MAX_CALLS": "9", "CIRCUIT_BREAKER_HALF_OPEN_TIMEOUT_MS": "10",
 			"ENABLE_CIRCUIT_BREAKER": "true", "CB_SYNC_INTERVAL_MS": "1", "CB_LEADER_LEASE_MS": "2",
 		}, func(c *Config) {
-			c.BreakerFailures, c.BreakerResetMS, c.BreakerProbes, c.BreakerProbeMS = 7, 8, 9, 10
+			c.BreakerFailures, c.BreakerResetMS, c.BreakerProbes, c.BreakerProbeMS, c.BreakerSyncMS = 7, 8, 9, 10, 1
 		}},
 		{"ENABLE_*", map[string]string{"ENABLE_CIRCUIT_BREAKER": "false", "CIRCUIT_BREAKER_FAILURE_THRESHOLD": "7", "ENABLE_RATE_LIMITING": "0"}, func(c *Config) {
 			c.BreakerFailures, c.RateLimit = 0, 0

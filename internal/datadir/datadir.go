@@ -12,6 +12,7 @@
 //	lock         locked by the process that uses the directory
 //	address      URL of that process
 //	started      the log has begun
+//	breakers.json breakers of skill servers that fail
 //
 // Any other file belongs to one package.
 package datadir
@@ -45,6 +46,10 @@ func JournalFile(dir string) string { return filepath.Join(Journal(dir), "journa
 // Snapshot is the file with the state derived from the journal's records. It may be removed while
 // no process serves the directory.
 func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
+
+// Breakers is the file with the breakers of skill servers that fail. Nothing depends on it: without
+// it all are called.
+func Breakers(dir string) string { return filepath.Join(dir, "breakers.json") }
 
 // Ledger is the directory of the log.
 func Ledger(dir string) string { return filepath.Join(dir, "ledger") }

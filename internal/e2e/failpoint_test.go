@@ -24,6 +24,7 @@ type death struct {
 	first string // the death before, as WRIT_FAILPOINT has it
 	erase bool   // the intents that the test signs are erased all the while
 	held  bool   // step 2 waits for a person, who approves at once
+	sick  bool   // the skill server fails from the start on, until writ has died
 }
 
 // From when on passes count.
@@ -66,6 +67,7 @@ var deaths = []death{
 	{point: failpoint.IntentReported, n: 1, after: acted},
 	{point: failpoint.IntentReported, n: 1, after: acted, skill: "parcel_label"},
 	{point: failpoint.IntentFinished, n: 9},
+	{point: failpoint.BreakerChanged, n: 1, sick: true},
 	{point: failpoint.StepFinished, n: 1},
 	{point: failpoint.ErasureAccepted, n: 2, erase: true},
 	{point: failpoint.ErasureBlobs, n: 2, erase: true},

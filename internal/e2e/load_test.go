@@ -8,8 +8,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"syscall"
 	"testing"
 	"time"
@@ -30,7 +32,8 @@ type load struct {
 	mark     string // WRIT_FAILPOINT_AFTER
 	approver person // of held intents; no key: nothing is held yet
 	depot    *depot
-	sessions [][]byte // signed once, sent again after every death
+	sick     *atomic.Bool // the skill server fails; nil: it never does
+	sessions [][]byte     // signed once, sent again after every death
 
 	mu       sync.Mutex // guards the fields below
 	plans    []string
@@ -90,6 +93,13 @@ func newLoad(t *testing.T, exe, begun string, how death) *load {
 		}},
 		depot: d, accepted: make(map[string]intents.Answer),
 	}
+	if how.sick {
+		at := strings.LastIndexByte(d.skills, ' ') + 1
+		var front string
+		front, l.sick, _ = serveSick(t, strings.TrimSuffix(d.skills[at:], "/mcp"))
+		l.args[slices.Index(l.args, d.skills)] = d.skills[:at] + front + "/mcp"
+		l.args = append(l.args, "--breaker-failures", "1", "--breaker-reset-ms", "1")
+	}
 	t.Cleanup(func() {
 		if l.cmd != nil {
 			l.end(syscall.SIGKILL)
@@ -134,6 +144,9 @@ func (l *load) die(at string) {
 			l.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"user", "approver"}}})
 			l.holdBack("parcel_send")
 		}
+		if l.sick != nil {
+			l.sick.Store(true)
+		}
 		asked, stop := context.WithCancel(l.t.Context())
 		var asking sync.WaitGroup
 		asking.Go(func() {
@@ -163,6 +176,9 @@ func (l *load) die(at string) {
 // survive starts writ again, has everything come to its end and judges what is left.
 func (l *load) survive() {
 	l.t.Helper()
+	if l.sick != nil {
+		l.sick.Store(false)
+	}
 	l.start()
 	l.holdBack() // nothing any more
 	for _, id := range l.plans {

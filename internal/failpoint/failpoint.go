@@ -44,6 +44,8 @@ const (
 	IntentFinished  Point = "intent.finished"  // the outcome is durable, not reported yet
 	StepFinished    Point = "step.finished"    // the step has ended, its files are not wiped
 
+	BreakerChanged Point = "breaker.changed" // a breaker has another status, which is not stored
+
 	ErasureAccepted Point = "erasure.accepted" // durable, nothing is erased
 	ErasureBlobs    Point = "erasure.blobs"    // the blobs are gone, the parts are not
 	ErasureDone     Point = "erasure.done"     // everything is erased, not reported yet

@@ -39,6 +39,7 @@ import (
 	"aob.dev/writ/monitor"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
@@ -108,7 +109,7 @@ type Limits struct {
 	Window                 time.Duration // that window
 	Rates                  router.Rates
 	UserHolds, TenantHolds int // intents that may wait for approval at once
-	Breakers               *intents.BreakerTerms
+	Breakers               *breakers.Terms
 	FreeFloor              int64 // bytes of free disk below which no new intent is accepted; uploads stop at twice that
 	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
 	TenantDisk             int64 // bytes of files and artifacts that one tenant may store

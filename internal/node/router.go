@@ -7,7 +7,9 @@ import (
 	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/router"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/storage"
 )
 
@@ -20,9 +22,17 @@ func (n *Node) openRouter(context.Context) (err error) {
 	n.router, err = router.New(router.Config{
 		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns.of(natsserver.Router),
 		Key: n.keys.Signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers,
+		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
 	})
 	return err
+}
+
+// breakerStore is where the router stores breakers: its successor reads them there.
+func (n *Node) breakerStore() breakers.Store {
+	if n.standalone() {
+		return breakers.File(datadir.Breakers(n.cfg.Dir))
+	}
+	return bus.NewDocument(n.conns.of(natsserver.Router), "breakers")
 }
 
 // remembered reports whether a memory of a tenant names a blob.

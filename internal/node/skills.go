@@ -17,7 +17,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/ratelimit"
-	"aob.dev/writ/state"
+	"aob.dev/writ/router/breakers"
 )
 
 // openSkills registers the skill servers, which are dialled on first use. A
@@ -90,7 +90,7 @@ func (n *Node) unmatched(declared []approval.Version, down []string) (out []stri
 func (n *Node) SkillServers() []approval.Server { return n.skills.Servers() }
 
 // Breakers are those of skill servers that fail.
-func (n *Node) Breakers() []state.Breaker { return n.router.Breakers("") }
+func (n *Node) Breakers() []breakers.Breaker { return n.router.Breakers("") }
 
 func (n *Node) addSkills(name string, source mcp.Source) error {
 	n.skills.Sources[name] = source

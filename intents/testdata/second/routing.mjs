@@ -33,8 +33,9 @@ export class Routing {
     return goes;
   }
 
+  // broken: the breaker of an agent was open, as the router says.
   broken(o, agent) {
-    return this.state.breakers.mark(JSON.stringify([o.tenant, agent]), o.now) === "open";
+    return (o.facts.open_agents ?? []).includes(agent);
   }
 
   // there is the default, whose breaker is not open.

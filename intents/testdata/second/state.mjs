@@ -9,7 +9,6 @@ import { Approvals, UNSETTLED } from "./approvals.mjs";
 import { Batches } from "./batches.mjs";
 import { Erasures } from "./erasures.mjs";
 import { Routing } from "./routing.mjs";
-import { Breakers } from "./breakers.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
 
@@ -100,7 +99,6 @@ export class State {
     this.agents = new Agents(this);
     this.routing = new Routing(this);
     this.schedules = new Schedules(this);
-    this.breakers = new Breakers(this);
     this.approvals = new Approvals(this);
     this.batches = new Batches();
     this.erasures = new Erasures();
@@ -129,7 +127,6 @@ export class State {
     if (c.genesis !== undefined) this.genesis(c.genesis);
     if (c.policy_digest) this.policy(c.policy_digest, c.policy_revision ?? 0);
     if (c.catalog_digest) this.catalog = c.catalog_digest;
-    if (c.breakers) this.breakers.control(c.breakers);
   }
 
   genesis(token) {
@@ -220,7 +217,11 @@ export class State {
     this.erasures.lacks(r, o, r.position);
     o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
     if (!o.erased) this.signed(r, o);
-    if (d.verdict === "deny") return must(d.code && d.code !== "OK", "a refusal without a code");
+    if (d.verdict === "deny") {
+      const breaker = o.type === "skill.call" ? facts.skill?.name : ["plan.open", "plan"].includes(o.type);
+      must(d.code !== "DISPATCH_UNAVAILABLE" || breaker, "refused for its skill server, and it calls none");
+      return must(d.code && d.code !== "OK", "a refusal without a code");
+    }
     must(d.verdict === "allow" || d.verdict === "hold", "no verdict");
     must(o.key, "an unknown key");
     must(!o.key.revoked && o.now <= o.key.end, "a revoked key");
@@ -239,10 +240,8 @@ export class State {
     this.plans.timed(o);
     this.reserve(o);
     this.intents.set(o.position, o);
-    if (d.verdict === "hold") must(facts.breaker === undefined, "a mark of an intent that is not sent");
     if (o.type === "approval.ask") this.approvals.question(o, tenants);
     if (d.verdict === "hold") return this.hold(o, tenants);
-    this.breakers.sent(o, o.now, facts);
     if (d.executor === "router") this.apply(o);
     else this.plans.dispatched(o);
   }
@@ -414,7 +413,6 @@ export class State {
     const answer = part(r, "result");
     if (o.said && out.status === "done" && !r.withheld.includes("result")) must(answer !== undefined && jcs(answer) === jcs(o.said), "the answer to a question is not what people said");
     if (o.type === "write_memory" && r.withheld.includes("result")) this.plans.unshown.add(`${o.tenant}/${o.context.task_id}`);
-    this.breakers.ended(o, out);
     this.held.delete(o.d.intent_id);
     const again = out.status === "failed" && out.retryable;
     if (again) this.taken.delete(o.name);
@@ -510,7 +508,6 @@ export class State {
     o.released = true;
     if (o.type === "approval.ask") o.said = this.approvals.said(o, facts.approvals ?? []);
     this.held.delete(o.d.intent_id);
-    this.breakers.sent(o, now, facts);
     if (d.executor !== "router") return;
     this.apply({ ...o, now, facts });
   }

@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -164,7 +165,7 @@ func (x *run) begin() {
 		x.points.sample = 5
 	}
 	x.moved = make(chan struct{}, 1)
-	x.w = routertest.New(x, routertest.Options{Open: x.open, Also: x.observe, Breakers: &intents.BreakerTerms{Failures: 1 << 20, ResetMS: 1000, Probes: 1, ProbeMS: 1000}})
+	x.w = routertest.New(x, routertest.Options{Open: x.open, Also: x.observe, Breakers: &breakers.Terms{Failures: 1 << 20, Reset: time.Second, Probes: 1, Probing: time.Second, Sync: time.Hour}})
 	for skill, effect := range effects {
 		x.w.Pin(skill, effect)
 	}

@@ -20,6 +20,7 @@ import (
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
+	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/memory"
@@ -73,7 +74,9 @@ type Options struct {
 	// How many intents of a user may wait for people; 0: the default.
 	UserHolds int
 	// Breakers of the router; nil: the default ones.
-	Breakers *intents.BreakerTerms
+	Breakers *breakers.Terms
+	// BreakerStore has them over restarts; nil: one in memory.
+	BreakerStore breakers.Store
 	// How many plans of a tenant may be open; 0: the default.
 	TenantPlans int
 }
@@ -134,6 +137,9 @@ func NewEmpty(t testing.TB, o Options) *World {
 	e, err := engine()
 	if err != nil {
 		t.Fatal(err)
+	}
+	if o.BreakerStore == nil {
+		o.BreakerStore = new(Document)
 	}
 	w := &World{TB: t, Clock: NewClock(Began), Policy: policies.NewLive(e), Catalog: o.Catalog, options: o}
 	w.Root, w.Gateway, w.Manager = w.NewKey(intents.RoleRoot), w.NewKey(intents.RoleGateway), w.NewKey(intents.RoleManager)
@@ -196,7 +202,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers, BreakerStore: w.options.BreakerStore,
 	}
 	var err error
 	w.Router, err = router.New(config)
