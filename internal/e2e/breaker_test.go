@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"strings"
+	"sync"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -169,4 +170,74 @@ func TestBreakerAfterThirtySeconds(t *testing.T) {
 	ask("failed", false)
 	now.Add(1)
 	ask("complete", true)
+}
+
+// TestThreeProbes: a server that is tried again gets three calls at most. If none of them has gone
+// well after a minute, it is not called for another thirty seconds, whatever they answer later.
+func TestThreeProbes(t *testing.T) {
+	t.Parallel()
+	url, sick, calls := serveSick(t, strings.TrimSuffix(serveStock(t).url, "/mcp"))
+	behind, err := neturl.Parse(url)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var hangs atomic.Bool
+	hung, release := make(chan struct{}, 8), make(chan struct{})
+	proxy := httputil.NewSingleHostReverseProxy(behind)
+	front := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if hangs.Load() && r.Header.Get("Idempotency-Key") != "" {
+			hung <- struct{}{}
+			<-release
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(front.Close)
+	m := &mind{
+		plan: func(in planning) model.Call {
+			if in.Failed != nil {
+				return infeasible("the stock cannot be listed today")
+			}
+			return steps(step(1, "list the stock", "stock_list", 0, stockShape))
+		},
+		act: func(in working) action {
+			if len(in.Calls) > 0 && in.Calls[0].Error != "" {
+				return insufficient("the server does not answer", "try later")
+			}
+			return listStock(in)
+		},
+	}
+	now := atomic.Int64{}
+	now.Store(time.Now().UnixMilli())
+	s := start(t, setup{Model: m, Skills: []string{front.URL + "/mcp"}, Now: func() time.Time { return time.UnixMilli(now.Load()) }})
+	refused := func(when string) {
+		t.Helper()
+		before := calls.Load()
+		if got := s.ask(s.as("ana"), stockTask); got.Status != "failed" || calls.Load() != before || len(hung) > 0 {
+			t.Errorf("%s: %s, %d calls", when, got.Status, calls.Load()-before)
+		}
+	}
+	sick.Store(true)
+	for before := int64(-1); calls.Load() != before; { // until it is not called any more
+		before = calls.Load()
+		s.ask(s.as("ana"), stockTask)
+	}
+	sick.Store(false)
+	hangs.Store(true)
+	now.Add(30_000)
+	var asked sync.WaitGroup
+	for _, user := range []string{"ben", "cleo", "dan"} {
+		asked.Go(func() { s.ask(s.as(user), stockTask) })
+		<-hung
+	}
+	refused("a fourth call")
+	hangs.Store(false)
+	now.Add(60_000)
+	refused("after a minute")
+	close(release)
+	asked.Wait()
+	refused("after late answers")
+	now.Add(30_000)
+	if got := s.ask(s.as("ana"), stockTask); got.Status != "complete" {
+		t.Errorf("after another thirty seconds: %s %s", got.Status, got.Reason)
+	}
 }
