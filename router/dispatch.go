@@ -122,12 +122,12 @@ func (r *Router) dispatch(ctx context.Context, x *execution) (out intents.Outcom
 	report, err := r.request(ctx, x)
 	r.took(ctx, "dispatch", began)
 	out.MS = r.cfg.Now().Sub(started).Milliseconds()
-	return r.outcomeOf(x, out, report, err), !errors.As(err, new(noExecutorError))
+	return r.outcomeOf(ctx, x, out, report, err), !errors.As(err, new(noExecutorError))
 }
 
 // outcomeOf completes the outcome of an attempt with its executor's report, or with the reason why
 // there is none.
-func (r *Router) outcomeOf(x *execution, out intents.Outcome, report intents.Report, err error) intents.Outcome {
+func (r *Router) outcomeOf(ctx context.Context, x *execution, out intents.Outcome, report intents.Report, err error) intents.Outcome {
 	if err == nil {
 		// Events of a refused report count too: the executor has run.
 		out.Events = r.sound(&x.decision, report.Events)

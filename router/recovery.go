@@ -80,7 +80,7 @@ func (r *Router) endOpen(ctx context.Context, x *execution, left storage.OpenInt
 		var report intents.Report
 		err := readReport(raw, &report)
 		out := intents.Outcome{Target: left.Position, Attempt: left.Attempt}
-		r.finishAtLast(ctx, x, r.outcomeOf(x, out, report, err))
+		r.finishAtLast(ctx, x, r.outcomeOf(ctx, x, out, report, err))
 		failpoint.Hit(failpoint.RecoveryEnded)
 		return nil
 	}
