@@ -75,7 +75,7 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, a actor, plan 
 		return err
 	}
 	known := g.audits.of(a, r.URL.Path).id
-	try := func(audit string) string {
+	try := func(audit string) string { //nolint:contextcheck // the request has it
 		out := r.Clone(r.Context())
 		out.Header.Del("X-Api-Key")
 		out.Header.Set("Authorization", "Bearer "+token)

@@ -12,7 +12,7 @@ type Ticket struct {
 	// a ticket gives its canonical bytes at once.
 	Actor        Principal       `json:"actor"`
 	Attempt      int             `json:"attempt"`
-	BeginBy      time.Time       `json:"begin_by"` // not begun then, by more than Leeway, it is not begun at all
+	BeginBy      time.Time       `json:"begin_by"`         // not begun then, by more than Leeway, it is not begun at all
 	Client       string          `json:"client,omitempty"` // of logs.stream and artifact.get: act.client of the grant, for whom alone stream and link are
 	Deadline     time.Time       `json:"deadline"`
 	Erasures     int             `json:"erasures,omitempty"` // record.erase intents so far, where the pin allows cached answers

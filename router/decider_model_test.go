@@ -483,7 +483,7 @@ func (m model) explore(bound int) (violation string, states int) {
 		}
 	}
 	for _, skew := range []int8{-mLeeway, 0, mLeeway} {
-		push(mWorld{faults: int8(bound), skew: skew}) //nolint:gosec // G115: small
+		push(mWorld{faults: int8(bound), skew: skew})
 	}
 	for len(stack) > 0 {
 		if len(seen) > mStates {

@@ -97,9 +97,12 @@ func (r *Router) SkillsOf(ctx context.Context, position int64) ([]string, error)
 	if err != nil {
 		return nil, err
 	}
-	var a catalog.SkillCall
-	if json.Unmarshal(o.Args, &a) != nil || a.Skill == "" { // erased
+	if len(o.Args) == 0 { // erased
 		return nil, nil
+	}
+	var a catalog.SkillCall
+	if err := json.Unmarshal(o.Args, &a); err != nil {
+		return nil, err
 	}
 	return []string{a.Skill}, nil
 }

@@ -185,7 +185,7 @@ func (s *Sandbox) await(ctx context.Context, job Job) (leave func(), queued time
 	start := time.Now()
 	wait, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	unbind := context.AfterFunc(s.stopping, func() { cancel(ErrClosed) })
+	unbind := context.AfterFunc(s.stopping, func() { cancel(ErrClosed) }) //nolint:contextcheck // the sandbox ends the wait, too
 	defer unbind()
 	if job.Queue > 0 {
 		var end context.CancelFunc

@@ -45,7 +45,6 @@ var (
 	turn    = Turn{Role: "user", Content: "Hello", Timestamp: at, IntentSummary: "greets"}
 	session = Session{SessionID: "s", UserID: "ana", Status: "active", TTL: &at, StartedAt: at, LastActive: at, Agent: "general", TurnHistory: []Turn{turn}, WorkflowState: json.RawMessage(`{"page":2}`)}
 	persona = Persona{Name: "Ada", SystemPrompt: "Be brief.", Tone: "calm", Language: "en"}
-	stamp   = "2026-11-20T10:00:00Z"
 	jwk     = intents.JWK{KID: strings.Repeat("a", 43), Kty: "OKP", Crv: "Ed25519", X: strings.Repeat("b", 43), Alg: "EdDSA", Use: "sig"}
 )
 

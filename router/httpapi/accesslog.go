@@ -76,7 +76,7 @@ func (a *AccessLog) turn(at time.Time) error {
 	if err := os.MkdirAll(a.dir, 0o700); err != nil {
 		return err
 	}
-	f, err := os.OpenFile(filepath.Join(a.dir, day+accessExt), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600)
+	f, err := os.OpenFile(filepath.Join(a.dir, day+accessExt), os.O_APPEND|os.O_CREATE|os.O_WRONLY, 0o600) //nolint:gosec // G304: below the data directory
 	if err != nil {
 		return err
 	}

@@ -51,7 +51,7 @@ func (s *server) intentThing(ctx context.Context, e recorder.Entry) (t router.Th
 // the read began.
 func (v *visitor) find(ctx context.Context, id string) (recorder.Entry, error) {
 	var e recorder.Entry
-	if err := v.current(); err != nil {
+	if err := v.current(); err != nil { //nolint:contextcheck // it waits as long as the request
 		return e, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, indexWait)
