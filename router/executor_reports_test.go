@@ -86,33 +86,60 @@ func TestLostAnswerIsAskedFor(t *testing.T) {
 	})
 }
 
-// After a crash the executor's report ends an intent, whatever its effect, without another attempt.
+// besideDead opens a world beside a router that dies with an intent open, and lets it recover.
+func besideDead(t *testing.T, effect catalog.Effect, reply func(*routertest.World) bus.ReportReply) (w *routertest.World, open *intents.Answer, stop func()) {
+	t.Helper()
+	dead := new(peers)
+	dead.lost.Store(true)
+	w = routertest.New(t, routertest.Options{})
+	task := started(w, effect)
+	w.Beside(dead)
+	w, open = left(w, task.CallIntent("feed", `{}`))
+	w.Bus.Keep(open.IntentID, 1, reply(w))
+	return w, open, recovering(w)
+}
+
+// After the death of a router the executor's report ends an intent, whatever its effect, without
+// another attempt.
 func TestRecoverByReport(t *testing.T) {
 	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
-		w := routertest.New(t, routertest.Options{})
-		task := started(w, effect)
-		w, open := left(w, task.CallIntent("feed", `{}`))
-		w.Bus.Keep(open.IntentID, 1, kept(w, paid))
-		w.Start()
-		if out := outcome(w, *open.Position); out.Status != intents.Done || out.Attempt != 1 || len(w.Bus.Calls("skill.call")) != 1 {
-			t.Errorf("%s: %+v", effect, out)
-		}
+		bubble(t, func(t *testing.T) {
+			t.Helper()
+			w, open, stop := besideDead(t, effect, func(w *routertest.World) bus.ReportReply { return kept(w, paid) })
+			defer stop()
+			time.Sleep(2 * time.Second)
+			synctest.Wait()
+			if out := outcome(w, *open.Position); out.Status != intents.Done || out.Attempt != 1 || len(w.Bus.Calls("skill.call")) != 1 {
+				t.Errorf("%s: %+v", effect, out)
+			}
+		})
 	}
 }
 
-// A call that runs is waited for, however long.
+// The executors of a node ended with its process: nobody asks them, whatever they would say.
+func TestRecoverOfOneProcess(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	task := started(w, catalog.Pure)
+	w, open := left(w, task.CallIntent("feed", `{}`))
+	w.Bus.Keep(open.IntentID, 1, kept(w, paid))
+	w.Start()
+	if out := outcome(w, *open.Position); out.Code != intents.Abandoned {
+		t.Errorf("%+v", out)
+	}
+}
+
+// A call that runs is waited for, beyond its time, too.
 func TestRecoverRunning(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
-		w := routertest.New(t, routertest.Options{})
-		task := started(w, catalog.Once)
-		call := task.CallIntent("feed", `{}`)
-		w, open := left(w, call)
-		w.Bus.Keep(open.IntentID, 1, bus.ReportReply{State: bus.ReportRunning})
-		stop := recovering(w)
+		w, open, stop := besideDead(t, catalog.Once, func(*routertest.World) bus.ReportReply {
+			return bus.ReportReply{State: bus.ReportRunning}
+		})
 		defer stop()
-		time.Sleep(24 * time.Hour)
-		w.Want(w.Do(call), intents.InFlight)
+		time.Sleep(10 * time.Minute)
+		if a, err := w.Router.Intent(w.Context(), *open.Position); err != nil || a.Outcome != nil {
+			t.Errorf("%+v %v", a, err)
+		}
 		w.Bus.Keep(open.IntentID, 1, kept(w, paid))
 		time.Sleep(time.Second)
 		synctest.Wait()
@@ -126,14 +153,16 @@ func TestRecoverRunning(t *testing.T) {
 func TestRecoverAskingInVain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
-		w := routertest.New(t, routertest.Options{})
-		task := started(w, catalog.Once)
-		w, open := left(w, task.CallIntent("feed", `{}`))
-		w.Bus.Keep(open.IntentID, 1, bus.ReportReply{})
-		begun := time.Now()
-		w.Start()
-		if out := outcome(w, *open.Position); out.Code != intents.Indeterminate || time.Since(begun) < runLimit(w) {
-			t.Errorf("after %s: %+v", time.Since(begun), out)
+		w, open, stop := besideDead(t, catalog.Once, func(*routertest.World) bus.ReportReply { return bus.ReportReply{} })
+		defer stop()
+		time.Sleep(runLimit(w) - time.Second)
+		if a, err := w.Router.Intent(w.Context(), *open.Position); err != nil || a.Outcome != nil {
+			t.Errorf("%+v %v", a, err)
+		}
+		time.Sleep(5 * time.Second)
+		synctest.Wait()
+		if out := outcome(w, *open.Position); out.Code != intents.Indeterminate {
+			t.Errorf("%+v", out)
 		}
 	})
 }

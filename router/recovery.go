@@ -28,9 +28,10 @@ const listenerPause = 200 * time.Millisecond
 
 // Recover ends the intents that an earlier process left open, which Start has listed. The data
 // directory's lock proves that process dead. Beside other routers it also ends, as long as it runs,
-// what dead routers leave open (Peers). First it asks the executor, which may run the intent still or
-// have its report. What is unknown there ends by its effect: pure is abandoned and may be sent again;
-// idempotent is dispatched again; once is indeterminate and never retried by itself.
+// what dead routers leave open (Peers). First it asks an executor that may have outlived the router:
+// it may run the intent still, or have its report. What is unknown ends by its effect: pure is
+// abandoned and may be sent again; idempotent is dispatched again; once is indeterminate and never
+// retried by itself.
 //
 // It runs concurrently with new intents and delays none of them; a resubmitted intent that is still
 // open gets IN_FLIGHT. It returns when all have their outcome, or when ctx has ended and dispatched
@@ -61,35 +62,46 @@ func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 		if open == nil {
 			continue
 		}
-		dispatched.Go(func() {
-			if err := r.endOpen(ctx, open, x); err != nil {
+		end := func() {
+			again, err := r.endOpen(ctx, open, x)
+			if err != nil {
 				r.notRecovered(ctx, x, err)
 			}
-		})
+			if again {
+				r.metrics.recovered.Add(1)
+				dispatched.Go(func() { r.redispatch(ctx, open) })
+			}
+		}
+		if r.outlived(open) {
+			dispatched.Go(end)
+		} else {
+			end()
+		}
 	}
 }
 
+// outlived reports whether the executor of an intent may have outlived the router that dispatched
+// it. On a node only those of other programs may: the others ended with its process.
+func (r *Router) outlived(x *execution) bool { return r.cfg.Peers != nil || x.row.Vendor() }
+
 // endOpen ends an intent that was left open: by its executor's report, or by its effect if the
-// executor knows nothing of it. If ctx ends meanwhile, it stays open.
-func (r *Router) endOpen(ctx context.Context, x *execution, left storage.OpenIntent) error {
-	raw, known := r.keptReport(ctx, x, time.Now().Add(x.row.Run()))
-	switch {
-	case ctx.Err() != nil:
-		return nil
-	case known:
-		var report intents.Report
-		err := readReport(raw, &report)
-		out := intents.Outcome{Target: left.Position, Attempt: left.Attempt}
-		r.finishAtLast(ctx, x, r.outcomeOf(ctx, x, out, report, err))
-		failpoint.Hit(failpoint.RecoveryEnded)
-		return nil
+// executor knows nothing of it; again: it is to be dispatched. If ctx ends meanwhile, it stays open.
+func (r *Router) endOpen(ctx context.Context, x *execution, left storage.OpenIntent) (again bool, err error) {
+	if r.outlived(x) {
+		raw, known := r.keptReport(ctx, x, time.Now().Add(x.row.Run()))
+		switch {
+		case ctx.Err() != nil:
+			return false, nil
+		case known:
+			var report intents.Report
+			err := readReport(raw, &report)
+			out := intents.Outcome{Target: left.Position, Attempt: left.Attempt}
+			r.finishAtLast(ctx, x, r.outcomeOf(ctx, x, out, report, err))
+			failpoint.Hit(failpoint.RecoveryEnded)
+			return false, nil
+		}
 	}
-	again, err := r.byEffect(ctx, x, left)
-	if again {
-		r.metrics.recovered.Add(1)
-		r.redispatch(ctx, x)
-	}
-	return err
+	return r.byEffect(ctx, x, left)
 }
 
 func (r *Router) notRecovered(ctx context.Context, x storage.OpenIntent, err error) {

@@ -14,8 +14,9 @@ import (
 )
 
 // TestDiscovery asks for the micro services, as `nats micro info` does: every
-// executor of the catalog answers, with the subjects of its own types and no
-// other but what skills has for reads of people, and so does the router.
+// executor of the catalog answers, with the subjects of its own types and of its
+// reports and no other but what skills has for reads of people, and so does the
+// router.
 func TestDiscovery(t *testing.T) {
 	t.Parallel()
 	s := start(t, setup{})
@@ -23,6 +24,9 @@ func TestDiscovery(t *testing.T) {
 	for _, row := range catalog.Builtin().Rows() {
 		if row.Executor != catalog.ExecutorRouter {
 			name := bus.ServiceName(row.Executor)
+			if want[name] == nil {
+				want[name] = []string{bus.Reports(row.Executor)}
+			}
 			want[name] = append(want[name], bus.Exec(row.Type))
 		}
 	}

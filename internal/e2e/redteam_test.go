@@ -244,7 +244,7 @@ func (s *system) runToRest(who person, workflow string) {
 	s.t.Helper()
 	var v catalog.PlanView
 	if status, _ := s.call(who, http.MethodPost, "/v1/runs", map[string]any{"workflow_id": workflow, "inputs": map[string]any{}}, &v); status == http.StatusCreated {
-		s.rest(who, v.PlanID)
+		s.rest(s.as(who.user), v.PlanID) // a key with tools does not read runs with other ones
 	}
 }
 

@@ -281,6 +281,9 @@ func (w *World) Start() {
 	w.Cleanup(func() { w.Must(<-ended) })
 }
 
+// Beside gives peers to the routers of later worlds (Reopen).
+func (w *World) Beside(others router.Peers) { w.options.Peers = others }
+
 // Restart reopens and starts the router.
 func (w *World) Restart() *World {
 	w.Helper()
