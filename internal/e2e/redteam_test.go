@@ -230,7 +230,7 @@ func (s *system) ways(who person) map[string]func(cause) {
 				"add_nodes": []any{map[string]any{"id": "more", "type": "function", "fn": c.skill, "inputs": json.RawMessage(c.input)}},
 				"add_edges": []any{map[string]any{"from": "one", "to": "more"}},
 			})
-			s.rest(who, id)
+			s.rest(s.as(who.user), id)
 		},
 		"by a schedule": func(c cause) { s.scheduled(who, words(c)) },
 		"by an intent": func(c cause) {
