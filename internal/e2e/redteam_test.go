@@ -275,9 +275,9 @@ func (s *system) scheduled(who person, words string) {
 	}
 	s.await("what is scheduled rests", func() bool {
 		var page catalog.PlanListResult
-		s.call(who, http.MethodGet, "/agent/plans", nil, &page)
+		s.call(s.as(who.user), http.MethodGet, "/agent/plans", nil, &page)
 		for _, v := range page.Plans {
-			if strings.Contains(v.Task, words) && rests(s.planOf(who, v.PlanID)) {
+			if strings.Contains(v.Task, words) && rests(s.planOf(s.as(who.user), v.PlanID)) {
 				return true
 			}
 		}
