@@ -195,7 +195,7 @@ deny contains {"id": "ext.names", "reason": "no"} if {
 	before = log.count(saysUnmatched)
 	cfg.Skills = append(cfg.Skills, "name=down -- http://127.0.0.1:1/")
 	run(t, open(t, cfg))
-	if got := log.count(saysUnmatched) - before; got != 3+3 {
+	if got := log.count(saysUnmatched) - before; got != 3+2 {
 		t.Errorf("while a server is down the operator was told of %d names", got)
 	}
 }
