@@ -30,6 +30,7 @@ func TestTurnsOfTenants(t *testing.T) {
 		of := func(tenant string) intents.Dispatch {
 			in := executortest.Intent{Type: "skill.call", Args: map[string]any{"skill": "pay"}}
 			in.Ticket.Pins, in.Ticket.Actor.Tenant = []intents.Pin{{Skill: "pay", Effect: "once"}}, tenant
+			in.Ticket.BeginBy = e.Now().Add(intents.TicketLife)
 			return e.Sign(t, e.Fill(in))
 		}
 		const sent = 200

@@ -121,7 +121,6 @@ func TestLockRace(t *testing.T) {
 	for i := range list {
 		in := inSession(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "x", rows), "user"), fmt.Sprintf("sess_%d", i))
 		in.Ticket.Deadline = b.clock().Add(time.Hour) // all move one clock
-		in.Ticket.BeginBy = in.Ticket.Deadline
 		list[i] = b.Fill(in)
 	}
 	for _, in := range list {
