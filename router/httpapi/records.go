@@ -14,8 +14,12 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// indexWait is how long a read waits for the recorder to reach what was durable when it began.
-const indexWait = 2 * time.Second
+// indexWait is how long a read waits for the recorder to reach what was durable when it began, and
+// indexRetry when to ask again after that.
+const (
+	indexWait  = 10 * time.Second
+	indexRetry = 2 * time.Second
+)
 
 // intent reads the intent of the path. Another tenant's intent does not exist for the reader, nor
 // does another user's without audit:read.
@@ -69,6 +73,6 @@ func (v *visitor) find(ctx context.Context, id string) (recorder.Entry, error) {
 // late refuses a read that may be answered in a moment.
 func late(reason string) error {
 	x := intents.Refuse(intents.Overloaded, "", reason)
-	x.RetryAfter, x.Hint = indexWait, "ask again after Retry-After; if that goes on, writ doctor says why the recorder is behind"
+	x.RetryAfter, x.Hint = indexRetry, "ask again after Retry-After; if that goes on, writ doctor says why the recorder is behind"
 	return x
 }
