@@ -70,6 +70,6 @@ func (r *Router) finish(ctx context.Context, x *execution, out intents.Outcome) 
 	failpoint.Hit(failpoint.IntentFinished)
 	x.record.outcome, x.record.out = rec.Digest(), &out
 	r.metrics.finished(out.Code)
-	r.acknowledge(x)
+	r.acknowledge(x) //nolint:contextcheck // it is told later, with others
 	return nil
 }

@@ -91,7 +91,7 @@ func (r *Router) endOpen(ctx context.Context, x *execution, left storage.OpenInt
 		raw, known := r.keptReport(ctx, x, time.Now().Add(x.row.Run()))
 		switch {
 		case ctx.Err() != nil:
-			return false, nil
+			return false, nil //nolint:nilerr // it stays open
 		case known:
 			var report intents.Report
 			err := readReport(raw, &report)

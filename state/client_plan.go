@@ -16,6 +16,7 @@ import (
 // calls, and only a call that is sent again is the same. The plan is no turn, and nobody resumes
 // it.
 
+// TypeSkillCall is the intent type of a call of a skill.
 const TypeSkillCall = "skill.call"
 
 // clientTypes are the intent types of its task.

@@ -104,10 +104,12 @@ func TestTransitions(t *testing.T) {
 func TestStores(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (first, second breakers.Store){
 		"file": func(t *testing.T) (breakers.Store, breakers.Store) {
+			t.Helper()
 			f := breakers.File(filepath.Join(t.TempDir(), "breakers.json"))
 			return f, f
 		},
 		"cell": func(t *testing.T) (breakers.Store, breakers.Store) {
+			t.Helper()
 			s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)

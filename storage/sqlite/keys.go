@@ -168,7 +168,7 @@ func (k *keyFiles) erase(slots []uint64) error {
 }
 
 func (k *keyFiles) zero(file uint64, slots []uint64) (err error) {
-	f, err := os.OpenFile(k.path(file), os.O_WRONLY, 0) //nolint:gosec // G304: below the data directory
+	f, err := os.OpenFile(k.path(file), os.O_WRONLY, 0)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
 	}

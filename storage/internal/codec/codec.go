@@ -68,7 +68,7 @@ func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err e
 	for _, s := range e.Writes {
 		b = AppendBytes(b, []byte(s))
 	}
-	b = binary.AppendUvarint(b, uint64(len(e.Record.Parts)-len(encrypted)))
+	b = binary.AppendUvarint(b, uint64(len(e.Record.Parts)-len(encrypted))) //nolint:gosec // G115: the encrypted are some of the parts
 	for _, name := range slices.Sorted(maps.Keys(e.Record.Parts)) {
 		if slices.Contains(encrypted, name) {
 			continue
