@@ -83,7 +83,7 @@ func aead(key Key) cipher.AEAD {
 func appendEncrypted(b []byte, key Key, plain, covered []byte) []byte {
 	a := aead(key)
 	b = binary.AppendUvarint(b, uint64(len(plain)+a.Overhead())) //nolint:gosec // G115: a length
-	return a.Seal(b, nil, plain, covered) //nolint:gosec // G407: it makes a random nonce itself
+	return a.Seal(b, nil, plain, covered)                        //nolint:gosec // G407: it makes a random nonce itself
 }
 
 // ciphertext is the encrypted parts of a body.
