@@ -32,9 +32,9 @@ func (n *Node) followPolicy(ctx context.Context) error {
 			n.cfg.Log.ErrorContext(ctx, "policy not loaded; the old one stays in force", slog.String("error", err.Error()))
 			return
 		}
-		n.cfg.Log.InfoContext(ctx, "policy in force", slog.String("digest", e.Digest()), slog.Int64("revision", e.Revision()))
 		if err := n.router.PolicyChanged(ctx); err != nil {
 			n.cfg.Log.ErrorContext(ctx, "policy change not recorded", slog.String("error", err.Error()))
 		}
+		n.cfg.Log.InfoContext(ctx, "policy in force", slog.String("digest", e.Digest()), slog.Int64("revision", e.Revision()))
 	})
 }
