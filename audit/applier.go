@@ -26,8 +26,7 @@ type applier struct {
 	sets   []*keySet          // all versions so far
 	dirs   []*state.Directory // that decisions may still rest on; the last one is in force
 
-	policies map[string]bool  // that were ever in force
-	early    map[string]int64 // policies that decided before a record put them in force: where first
+	policies map[string]bool // that were ever in force
 
 	intents     map[int64]*open        // without outcome
 	unknown     map[string]storage.Key // of intents whose outcome is unknown, by intent_id
@@ -87,7 +86,7 @@ type open struct {
 func newApplier() *applier {
 	s := state.New()
 	return &applier{
-		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{}, early: map[string]int64{},
+		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{},
 		intents: map[int64]*open{}, unknown: map[string]storage.Key{}, idempotency: map[storage.Key]holder{},
 		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, sweepAt: minSweep,
 	}
@@ -254,15 +253,6 @@ func (f *applier) takeControl(it *item) error {
 // inForce notes that a record puts a policy in force.
 func (f *applier) inForce(policy string) {
 	f.policies[policy] = true
-	delete(f.early, policy)
-}
-
-// decidedBy notes a policy that decided before a record puts it in force: one soon
-// has to, since the policy is put in force before its record.
-func (f *applier) decidedBy(policy string, at int64) {
-	if _, waiting := f.early[policy]; !waiting {
-		f.early[policy] = at
-	}
 }
 
 // takeOutcome closes an intent: one that was allowed, or held and released or

@@ -104,15 +104,14 @@ func (f *applier) accept(j *job, view *state.View) error {
 	return nil
 }
 
-// versions: the policy that decided is in force, or was for a refusal, or a
-// record soon says so, since one is put in force before its record.
+// versions: the policy that decided is in force, or was for a refusal.
 func (f *applier) versions(it *item, view *state.View) error {
 	d := it.intent.decision
 	if d.Catalog != f.state.CatalogDigest() {
 		return errors.New("decided under a catalog that is not in force")
 	}
 	if d.PolicyDigest != view.PolicyDigest() && !(d.Verdict == intents.Deny && f.policies[d.PolicyDigest]) {
-		f.decidedBy(d.PolicyDigest, it.Position)
+		return fmt.Errorf("decided by policy %s, which is not in force", d.PolicyDigest)
 	}
 	return nil
 }

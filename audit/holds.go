@@ -81,7 +81,7 @@ func (f *applier) takeRelease(it *item, j *job) error {
 	case rel.Decision.Catalog != f.state.CatalogDigest():
 		return errors.New("released under a catalog that is not in force")
 	case rel.Decision.PolicyDigest != view.PolicyDigest():
-		f.decidedBy(rel.Decision.PolicyDigest, it.Position)
+		return fmt.Errorf("released by policy %s, which is not in force", rel.Decision.PolicyDigest)
 	}
 	if h.Type == state.TypeApprovalAsk {
 		if o.answer, err = state.AnswerOf(h.Args, rel.Inputs.Approvals); err != nil {

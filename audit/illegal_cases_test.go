@@ -807,8 +807,14 @@ var recordMisdeeds = []misdeed{
 		d.records = append(d.records, r)
 		return r.Position
 	}},
-	{"policy-not-in-force", "directory", "every intent: the policy that decided is in force", "no record puts in force", func(d *dishonest) int64 {
+	{"policy-not-in-force", "directory", "every intent: the policy that decided is in force", "which is not in force", func(d *dishonest) int64 {
 		return d.accepted(d.finds("otherwise", ""), func(a *appended) { a.decision.PolicyDigest = intents.Digest([]byte("another policy")) })
+	}},
+	{"policy-decides-before-its-record", "directory", "every intent: the policy that decided is in force", "which is not in force", func(d *dishonest) int64 {
+		other := intents.Digest([]byte("another policy"))
+		at := d.accepted(d.finds("otherwise", ""), func(a *appended) { a.decision.PolicyDigest = other })
+		d.control(map[string]any{"policy_digest": other})
+		return at
 	}},
 	{"policy-taken-back", "directory", "control: policy revisions only increase", "after revision", func(d *dishonest) int64 {
 		d.control(map[string]any{"policy_digest": d.policyDigest(), "policy_revision": 3})

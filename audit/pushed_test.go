@@ -34,21 +34,22 @@ func TestForgedRevision(t *testing.T) {
 		stop()
 		return w.Journal.Next() - 1
 	}
-	before := counters()
+	before, first := counters(), w.Policy.Engine().Digest()
 	w.put(policies.Tree{Source: w.with("one.rego", func(string) string { return "package one\n" }).Source(), Revision: 5})
 	w.put(policies.Tree{Source: w.with("two.rego", func(string) string { return "package two\n" }).Source(), Revision: 7})
 	if r := w.verify(w.export(w.Journal, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true}); !r.OK {
 		t.Fatal(r.FirstBad)
 	}
 	after := counters()
-	says := func(at int64, revision int) slice {
+	last := w.Policy.Engine().Digest()
+	says := func(at int64, digest string, revision int) slice {
 		return w.part(at, storage.PartControl, func(m map[string]any) {
-			m["policy_digest"], m["policy_revision"] = w.Policy.Engine().Digest(), revision
+			m["policy_digest"], m["policy_revision"] = digest, revision
 		})
 	}
-	w.badAt(says(before, 6), before+1, "pushes policy revision 5 after revision 6", audit.Options{})
-	w.badAt(says(after, 6), after, "revision 6 in force after revision 7", audit.Options{})
-	if r := w.verify(w.export(says(after, 8), audit.Selection{}), audit.Options{Trust: w.trust()}); !r.OK {
+	w.badAt(says(before, first, 6), before+1, "pushes policy revision 5 after revision 6", audit.Options{})
+	w.badAt(says(after, last, 6), after, "revision 6 in force after revision 7", audit.Options{})
+	if r := w.verify(w.export(says(after, last, 8), audit.Selection{}), audit.Options{Trust: w.trust()}); !r.OK {
 		t.Error(r.FirstBad) // a place gave it
 	}
 }

@@ -178,9 +178,6 @@ func (v *verifier) finish() {
 			v.fail(m.position, m.intentID, m.reason())
 		}
 	}
-	for digest, at := range v.applier.early {
-		v.fail(at, "", "decided by policy "+digest+", which no record puts in force")
-	}
 	r := &v.report
 	if v.applier.keys != nil {
 		r.KeySet = v.applier.keys.version

@@ -54,6 +54,9 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 		if x.Batch != nil {
 			x.Batch.Offset, x.Batch.Size = int64(first[i]), len(all)
 		}
+		if err := r.policyRecorded(ctx, &x.decision); err != nil {
+			return err
+		}
 		if err := r.prepare(ctx, x, opened); err != nil {
 			return x.inBatch(err)
 		}

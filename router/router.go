@@ -97,6 +97,7 @@ type Router struct {
 	refusals   *refusals
 	generation generation
 	adopting   sync.Mutex // one pushed policy at a time is put in force
+	versions   sync.Mutex // one record of the policy in force at a time
 	erasing    sync.Mutex // one erasure at a time
 	grants     intents.Grants
 	waiters    waiters
@@ -194,6 +195,8 @@ func (r *Router) blocked() (health.Condition, bool) {
 //
 // Crash before it: the next start records them. Until then no intent is judged.
 func (r *Router) recordVersions(ctx context.Context) error {
+	r.versions.Lock() // decisions find the same change side by side
+	defer r.versions.Unlock()
 	engine, err := r.inForce(ctx)
 	if err != nil {
 		return err
@@ -215,8 +218,24 @@ func (r *Router) recordVersions(ctx context.Context) error {
 	return commitControl(ctx, r.cfg.Journal, c, r.cfg.Now(), state.SubjectPolicy)
 }
 
-// PolicyChanged records a policy that was put in force while running.
+// PolicyChanged records a policy that was put in force while running. The first decision by it would
+// do so, too.
 func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersions(ctx) }
+
+// policyRecorded reports whether the record has the policy that decided in force, where the decision
+// looked. If not, it records the policy and returns errStale: whoever reads the record finds no
+// decision by a policy that is put in force behind it.
+//
+// Crash between the two: the record has a policy that has decided nothing.
+func (r *Router) policyRecorded(ctx context.Context, d *decision) error {
+	if d.policy.Digest() == d.view.PolicyDigest() {
+		return nil
+	}
+	if err := r.recordVersions(ctx); err != nil {
+		return err
+	}
+	return errStale
+}
 
 // Catalog is the catalog by which the router decides.
 func (r *Router) Catalog() *catalog.Catalog { return r.cfg.Catalog }

@@ -1,8 +1,10 @@
 package router_test
 
 import (
+	"encoding/json"
 	"maps"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 )
 
 func TestStartWithoutGenesis(t *testing.T) {
@@ -107,6 +110,40 @@ func TestStartWithAPolicyThatFailsTheProof(t *testing.T) {
 	w.Must(err)
 	if err := r.Start(t.Context()); err == nil || r.Ready() {
 		t.Errorf("%v, ready %v", err, r.Ready())
+	}
+}
+
+// The record has a policy in force before the first decision by it, whoever is faster: the one who
+// put it in force or an intent.
+func TestPolicyIsRecordedBeforeItDecides(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	engine := changed(t, "authz/steps.rego", "package writ.authz\n")
+	_, err := w.Policy.ReplaceTree(w.Context(), policies.Tree{Source: engine.Source()}, w.Router.SelfProof)
+	w.Must(err)
+	before := w.Journal.Next()
+	raw := w.Sign(find(w))
+	var all sync.WaitGroup
+	for range 4 {
+		all.Go(func() {
+			if _, err := w.Router.DryRun(w.Context(), raw); err == nil {
+				t.Error("a user may not dry-run")
+			}
+		})
+	}
+	all.Wait()
+	if made := w.Journal.Next() - before; made != 0 {
+		t.Errorf("a dry run leaves %d records", made)
+	}
+	for range 4 {
+		all.Go(func() { w.Want(w.Do(find(w)), intents.OK) })
+	}
+	all.Wait()
+	rec, err := w.Journal.Get(w.Context(), before)
+	w.Must(err)
+	var c state.Control
+	w.Must(json.Unmarshal(rec.Parts[storage.PartControl], &c))
+	if made := w.Journal.Next() - before; made != 1+4*2 || c.Policy != engine.Digest() {
+		t.Errorf("%d records, the first puts %s in force", made, c.Policy)
 	}
 }
 

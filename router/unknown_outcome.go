@@ -44,6 +44,15 @@ func (r *Router) ReleaseReady(ctx context.Context) (err error) {
 }
 
 func (r *Router) releaseReady(ctx context.Context, w state.Hold) (err error) {
+	for range maxDecisions {
+		if err = r.tryRelease(ctx, w); !errors.Is(err, errStale) {
+			return err
+		}
+	}
+	return err
+}
+
+func (r *Router) tryRelease(ctx context.Context, w state.Hold) (err error) {
 	by := &decision{view: r.state.View(), now: r.now()}
 	w, still := by.view.Hold(w.Tenant, w.Decision.IntentID)
 	if !still || !by.now.Before(w.Deadline) || len(w.Missing()) > 0 || by.view.UnknownOutcome(&w.Intent) != nil {
@@ -51,6 +60,9 @@ func (r *Router) releaseReady(ctx context.Context, w state.Hold) (err error) {
 	}
 	by.view.AddPolicyReads(w.Tenant)
 	if by.policy, err = r.engine(ctx, by.view); err != nil {
+		return err
+	}
+	if err := r.policyRecorded(ctx, by); err != nil {
 		return err
 	}
 	if len(w.Approvals) == 1 {

@@ -88,7 +88,7 @@ const apiKey = (grant) => (/^apikey:(.+)$/.exec(grant?.act.client ?? "") ?? [])[
 
 export class State {
   constructor(trust, blobs) {
-    Object.assign(this, { trust, blobs, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set(), early: new Map() });
+    Object.assign(this, { trust, blobs, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set() });
     this.intents = new Map(); // open, by position
     this.held = new Map(); // of these, those that wait for people, by intent_id
     this.unknown = new Set(); // intent_ids of indeterminate intents
@@ -149,7 +149,6 @@ export class State {
     this.revision = Math.max(this.revision, revision);
     this.policyDigest = name;
     this.policies.add(name);
-    this.early.delete(name);
   }
 
   putKeys(token, version, prev) {
@@ -202,8 +201,7 @@ export class State {
 
   inForce(d) {
     must(d.catalog_digest === this.catalog, "decided under a catalog that is not in force");
-    if (d.policy_digest === this.policyDigest || (d.verdict === "deny" && this.policies.has(d.policy_digest))) return;
-    if (!this.early.has(d.policy_digest)) this.early.set(d.policy_digest, this.position); // a record soon says so
+    must(d.policy_digest === this.policyDigest || (d.verdict === "deny" && this.policies.has(d.policy_digest)), "decided by a policy that is not in force");
   }
 
   intent(r) {
