@@ -29,7 +29,11 @@ func (g *Gateway) getPlan(c *gin.Context, a actor, planID string) error {
 // getTrace is GET /agent/plans/{plan_id}/trace. With ?session=true it has the events of the whole
 // session.
 func (g *Gateway) getTrace(c *gin.Context, a actor, planID string) error {
-	got, err := readUnder[catalog.PlanTrace](c.Request.Context(), g, a, planID, readapi.Plans+"/"+planID+"/trace", chosen(c, "session"))
+	under := planID
+	if c.Query("session") == "true" {
+		under = "" // a grant of one plan shows no other one of the session
+	}
+	got, err := readUnder[catalog.PlanTrace](c.Request.Context(), g, a, under, readapi.Plans+"/"+planID+"/trace", chosen(c, "session"))
 	return respond(c, got, err)
 }
 

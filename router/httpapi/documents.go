@@ -43,14 +43,18 @@ func thing(p catalog.PlanView) router.Thing {
 
 // plan reads the plan of the path.
 func (v *visitor) plan() (catalog.PlanView, error) {
-	id := v.Param("id")
+	return v.planAs(catalog.SubjectPlan(v.Param("id")))
+}
+
+// planAs reads the plan of the path as a part of a subject.
+func (v *visitor) planAs(subject string) (catalog.PlanView, error) {
 	if err := v.current(); err != nil {
 		return catalog.PlanView{}, err
 	}
-	v.line.Subject, v.line.Own = catalog.SubjectPlan(id), false
-	p, err := views.Plan(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, id)
+	v.line.Subject, v.line.Own = subject, false
+	p, err := views.Plan(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, v.Param("id"))
 	if err == nil {
-		err = v.sees(thing(p), catalog.SubjectPlan(id))
+		err = v.sees(thing(p), subject)
 	}
 	if errors.Is(err, storage.ErrNotFound) {
 		err = problem.New(intents.NotFound, "", "no such plan or run of this user")
@@ -58,13 +62,34 @@ func (v *visitor) plan() (catalog.PlanView, error) {
 	return p, err
 }
 
-// trace reads the events of a plan, or with ?session=true of its session.
+// trace reads the events of a plan, or with ?session=true of all plans of its session that the person
+// may see. Those of somebody else are a list with plans of others.
 func (v *visitor) trace() (any, error) {
-	p, err := v.plan()
+	if err := v.accepts("session"); err != nil {
+		return nil, err
+	}
+	ctx, docs := v.Request.Context(), v.s.cfg.Documents
+	subject, shown := catalog.SubjectPlan(v.Param("id")), (func(string) (bool, error))(nil)
+	if v.Query("session") == "true" {
+		subject = catalog.SubjectPlans
+		known := map[string]bool{}
+		shown = func(id string) (bool, error) {
+			if ok, again := known[id]; again {
+				return ok, nil
+			}
+			p, err := views.Plan(ctx, docs, v.Grant.Tenant, id)
+			if err != nil && !errors.Is(err, storage.ErrNotFound) {
+				return false, err
+			}
+			known[id] = err == nil && v.Sees(thing(p))
+			return known[id], nil
+		}
+	}
+	p, err := v.planAs(subject)
 	if err != nil {
 		return nil, err
 	}
-	events, err := views.Events(v.Request.Context(), v.s.cfg.Documents, p, v.Query("session") == "true")
+	events, err := views.Events(ctx, docs, p, shown)
 	return catalog.PlanTrace{PlanID: p.PlanID, Events: append([]json.RawMessage{}, events...)}, err
 }
 
@@ -177,7 +202,7 @@ func (v *visitor) period() catalog.Period {
 // values has the pattern of the values of each parameter.
 var values = map[string]*regexp.Regexp{
 	"status": parameter, "workflow_id": parameter, "name": parameter, "kind": regexp.MustCompile(`^(` + catalog.KindAgent + `|` + catalog.KindWorkflow + `)$`),
-	"runs": boolean, "by_day": boolean, "whole_tenant": boolean, "after": regexp.MustCompile(`^.+$`), "limit": regexp.MustCompile(`^[0-9]+$`),
+	"runs": boolean, "session": boolean, "by_day": boolean, "whole_tenant": boolean, "after": regexp.MustCompile(`^.+$`), "limit": regexp.MustCompile(`^[0-9]+$`),
 	"since": moment, "until": moment,
 }
 

@@ -138,6 +138,54 @@ func TestToolBoundReads(t *testing.T) {
 	}
 }
 
+// TestTraceOfASession: it has the plans that the reader may see, and of somebody else's session it
+// needs the audit.read of a list.
+func TestTraceOfASession(t *testing.T) {
+	e := open(t)
+	e.Pin("pay", catalog.Once)
+	e.Want(e.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "kb", Hash: intents.Digest([]byte("kb")), UserID: "ana", MaxRoles: []string{"user"}, Tools: []string{"other"}}}), intents.OK)
+	for _, name := range []string{"p1", "p2"} {
+		p := e.NewPlan(name)
+		p.Session = "shared"
+		e.Want(p.Open(), intents.OK)
+		if name == "p1" {
+			e.Want(p.Claim(), intents.OK)
+			e.Want(p.Plan(routertest.Steps(1, "pay")), intents.OK)
+			e.Want(p.Fail(), intents.OK)
+		}
+	}
+	paid, path := routertest.PlanID("p1"), readapi.Plans+"/"+routertest.PlanID("p2")+"/trace"
+	ana := e.bearer("ana", "default", "user")
+	standing := []string{"Authorization", "Bearer " + e.Grant("ana", "default", routertest.Intent{Grant: func(g *intents.Grant) {
+		forReading(g)
+		g.For, g.Act.Client = "plan:"+routertest.PlanID("p2"), "token"
+	}})}
+	audrey := e.bearer("audrey", "default", "auditor")
+	for name, c := range map[string]struct {
+		query   string
+		headers []string
+		others  bool
+	}{
+		"one plan":               {"", ana, false},
+		"the session":            {"?session=true", ana, true},
+		"a key of another tool":  {"?session=true", e.bearerOf(intents.ClientOfKey("kb"), "ana", "default", "user"), false},
+		"a grant of one plan":    {"?session=true", standing, false},
+		"an auditor of the list": {"?session=true", slices.Concat(audrey, e.audited("audrey", catalog.SubjectPlans)), true},
+	} {
+		w := e.get(path+c.query, c.headers...)
+		if w.Code != http.StatusOK || strings.Contains(w.Body.String(), paid) != c.others || !strings.Contains(w.Body.String(), routertest.PlanID("p2")) {
+			t.Errorf("%s: %d %s", name, w.Code, w.Body)
+		}
+	}
+	of := slices.Concat(audrey, e.audited("audrey", catalog.SubjectPlan(routertest.PlanID("p2"))))
+	w := e.get(path+"?session=true", of...)
+	refused(t, w, intents.AuditRequired)
+	if got := w.Header().Get(readapi.HeaderSubject); got != catalog.SubjectPlans {
+		t.Errorf("subject %q", got)
+	}
+	refused(t, e.get(path+"?sessions=true", ana...), intents.SchemaInvalid)
+}
+
 // TestReadParameters: a list accepts its own parameters and no others.
 func TestReadParameters(t *testing.T) {
 	e := open(t)

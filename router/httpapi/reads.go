@@ -73,7 +73,7 @@ func (v *visitor) failure(err error) error {
 }
 
 // sees refuses a thing that the person may not see, as missing. What belongs to somebody else also
-// needs an audit.read: of its plan, or of the subject where it is in none.
+// needs an audit.read of the subject; that of a plan covers its intents.
 func (v *visitor) sees(t router.Thing, subject string) error {
 	v.line.Subject, v.line.Own = subject, t.Owner == v.Grant.Subject
 	switch {
@@ -81,7 +81,7 @@ func (v *visitor) sees(t router.Thing, subject string) error {
 		return storage.ErrNotFound
 	case v.line.Own:
 		return nil
-	case t.Plan != "":
+	case t.Plan != "" && subject != catalog.SubjectPlans:
 		subject = catalog.SubjectPlan(t.Plan)
 	}
 	return v.audited(subject)

@@ -64,12 +64,12 @@ func Plans(ctx context.Context, docs storage.Documents, tenant, user string, arg
 	return out, err
 }
 
-// Events reads the events of a plan, or of all of its session. They are sorted here: by time, then
-// by their record and their place in it. Lines of logs are left out: logs.stream shows them, and
-// needs its own right.
-func Events(ctx context.Context, docs storage.Documents, plan catalog.PlanView, session bool) ([]json.RawMessage, error) {
+// Events reads the events of a plan, or of those plans of its session that shown, if it is set,
+// reports as shown. They are sorted here: by time, then by their record and their place in it. Lines
+// of logs are left out: logs.stream shows them, and needs its own right.
+func Events(ctx context.Context, docs storage.Documents, plan catalog.PlanView, shown func(planID string) (bool, error)) ([]json.RawMessage, error) {
 	q := storage.Query{Terms: map[string][]string{"plan_id": {plan.PlanID}}, Sort: "ts", Limit: eventPage}
-	if session && plan.SessionID != "" {
+	if shown != nil && plan.SessionID != "" {
 		q.Terms = map[string][]string{"session_id": {plan.SessionID}, "user_id": {plan.UserID}}
 	}
 	if err := fresh(ctx, docs, storage.IndexEvents); err != nil {
@@ -89,6 +89,13 @@ func Events(ctx context.Context, docs storage.Documents, plan catalog.PlanView, 
 			}
 			if e.Type == catalog.EventLine {
 				continue
+			}
+			if shown != nil {
+				if ok, err := shown(e.Plan); err != nil {
+					return nil, err
+				} else if !ok {
+					continue
+				}
 			}
 			found = append(found, e)
 			size += len(doc.Body)
@@ -111,6 +118,7 @@ func Events(ctx context.Context, docs storage.Documents, plan catalog.PlanView, 
 // event is an event and its sort key.
 type event struct {
 	Type     string    `json:"event_type"`
+	Plan     string    `json:"plan_id"`
 	TS       time.Time `json:"ts"`
 	Position int64     `json:"position"`
 	Seq      int64     `json:"seq"`

@@ -109,7 +109,7 @@ func TestTrace(t *testing.T) {
 	event(t, docs, "acme", "plan_other", "other", start, 6, 0)
 	event(t, docs, "evil", v.PlanID, "other", start, 6, 0)
 	trace := func() string {
-		events, err := views.Events(t.Context(), docs, v, false)
+		events, err := views.Events(t.Context(), docs, v, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -134,7 +134,11 @@ func TestTrace(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	all, err := views.Events(t.Context(), docs, v, true)
+	some, err := views.Events(t.Context(), docs, v, func(plan string) (bool, error) { return plan == "plan_b", nil })
+	if err != nil || len(some) != 1 || !strings.Contains(string(some[0]), "of_b") {
+		t.Errorf("of a shown plan: %s, %v", some, err)
+	}
+	all, err := views.Events(t.Context(), docs, v, func(string) (bool, error) { return true, nil })
 	if err != nil || len(all) != 2 || !strings.Contains(string(all[0]), "of_a") || !strings.Contains(string(all[1]), "of_b") {
 		t.Errorf("of the session: %s, %v", all, err)
 	}
