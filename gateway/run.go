@@ -214,8 +214,10 @@ func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *
 	if view == nil && reply.Status == string(catalog.PlanComplete) && reply.Response == "" {
 		// The frame with the answer is lost, but the plan has the answer.
 		v, err := g.viewPlan(ctx, t.actor, t.plan)
-		if err != nil {
-			return err
+		if err != nil { // a refusal that may be repeated would have all of it done again
+			g.cfg.Log.WarnContext(ctx, "ask for a plan", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
+			reply.Status = statusExecuting
+			return nil
 		}
 		view = &v
 	}

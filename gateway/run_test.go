@@ -11,6 +11,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -148,6 +149,24 @@ func TestRunWithoutFrames(t *testing.T) {
 				t.Errorf("%+v", got)
 			}
 		})
+	}
+}
+
+// A plan that has ended and cannot be read now is followed later. The request is not refused: one that
+// is sent again would begin another plan.
+func TestRunUnreadable(t *testing.T) {
+	var w *world
+	w = newWorld(t, func(h bus.PlanDispatch, frame func(bus.FrameKind, any)) {
+		w.change(h.PlanID, func(p *catalog.PlanView) { p.Status, p.Response = catalog.PlanComplete, "Two outlets." })
+		w.core.mu.Lock()
+		w.core.refuse[readapi.Plans+"/"+h.PlanID] = &intents.Answer{Code: intents.Overloaded, Reason: "the documents are behind the record"}
+		w.core.mu.Unlock()
+		frame(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: "complete"})
+	})
+	var got runReply
+	resp := w.call("POST", "/agent/run", runBody(""), nil, &got)
+	if resp.StatusCode != http.StatusAccepted || got.Status != statusExecuting || got.PlanID == "" {
+		t.Errorf("%d %+v", resp.StatusCode, got)
 	}
 }
 
