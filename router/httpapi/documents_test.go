@@ -192,6 +192,7 @@ func TestReadParameters(t *testing.T) {
 	ana := e.bearer("ana", "default", "user")
 	for at, pointer := range map[string]string{
 		readapi.Plans + "?limit=many": "/limit", readapi.Plans + "?limit=0": "/limit", readapi.Plans + "?limit=101": "/limit", readapi.Plans + "?kind=agent": "/kind",
+		readapi.Plans + "?status=nonsense": "/status", readapi.Plans + "?runs=yes": "/runs", readapi.Plans + "?limit=1&limit=2": "/limit", readapi.Usage + "?until=2026-13-45T99:00:00Z": "/until",
 		readapi.Messages + "?whole_tenant=true": "/whole_tenant", readapi.Messages + "?after=none": "/after", readapi.Usage + "?since=yesterday": "/since",
 		readapi.Usage + "?limit=3": "/limit", readapi.Agents + "?kind=gone": "/kind", readapi.Sessions + "?x=y": "",
 	} {
