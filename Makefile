@@ -32,7 +32,7 @@ ROOMY          := env GOGC=400
 # two tests of a package. The packages that take longest begin first.
 LONGEST     := ./internal/e2e ./cmd/writ ./internal/node ./router
 TWICE       := $(shell expr 2 \* $$(getconf _NPROCESSORS_ONLN))
-TEST        := $(ROOMY) $(GO) test -exec 'env GOGC=200' -json -shuffle=on -timeout=60m -p=$(TWICE) -parallel=$(TWICE)
+TEST        := $(ROOMY) $(GO) test -exec 'env GOGC=200' -json -shuffle=on -timeout=20m -p=$(TWICE) -parallel=$(TWICE)
 COUNTED     = $(GO) run ./internal/testing/testcount $(if $(EVENTS),-events $(EVENTS))
 
 # The race detector needs a C compiler and makes tests four to twelve times slower.

@@ -13,6 +13,7 @@ import (
 	"flag"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"os/exec"
 	"slices"
@@ -72,6 +73,7 @@ func run(events string, args []string) (err error) {
 func count(events io.Reader, out io.Writer) error {
 	var passed, failed, skipped int
 	output := map[[2]string]string{} // of the tests under way
+	running := map[[2]string]bool{}
 	var times []event
 	lines := bufio.NewScanner(events)
 	lines.Buffer(nil, 4<<20)
@@ -83,12 +85,15 @@ func count(events io.Reader, out io.Writer) error {
 		}
 		key := [2]string{e.Package, e.Test}
 		switch e.Action {
+		case "run":
+			running[key] = true
 		case "output":
 			output[key] += e.Output
 		case "build-output":
 			fmt.Fprint(out, e.Output)
 		case "pass":
 			delete(output, key)
+			delete(running, key)
 			if e.Test == "" {
 				fmt.Fprintf(out, "ok    %6.1f s  %s\n", e.Elapsed, e.Package)
 				continue
@@ -98,10 +103,15 @@ func count(events io.Reader, out io.Writer) error {
 		case "fail":
 			failed++
 			fmt.Fprint(out, output[key])
+			delete(running, key)
+			if e.Test == "" {
+				failed += sayUnended(running, e.Package, out)
+			}
 		case "skip":
 			if e.Test == "" {
 				continue // a package without tests
 			}
+			delete(running, key)
 			skipped++
 			fmt.Fprintf(out, "skipped: %s %s\n%s", e.Package, e.Test, output[key])
 		}
@@ -115,6 +125,18 @@ func count(events io.Reader, out io.Writer) error {
 		return errors.New("a skip counts as a failure, and so does no test at all")
 	}
 	return nil
+}
+
+// sayUnended names the tests of a package that had not ended when its process did.
+func sayUnended(running map[[2]string]bool, pkg string, out io.Writer) (n int) {
+	for _, key := range slices.SortedFunc(maps.Keys(running), func(a, b [2]string) int { return cmp.Compare(a[1], b[1]) }) {
+		if key[0] == pkg {
+			fmt.Fprintf(out, "--- FAIL: %s (did not end, in %s)\n", key[1], pkg)
+			delete(running, key)
+			n++
+		}
+	}
+	return n
 }
 
 // sayTimes names the slowest tests, without their parts.

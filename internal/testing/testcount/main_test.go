@@ -23,6 +23,7 @@ func TestCount(t *testing.T) {
 		"one failed":       {pass + failedOutput + `{"Action":"fail","Package":"p","Test":"TestB"}`, "why\n1 passed, 1 failed", false},
 		"one skipped":      {pass + failedOutput + `{"Action":"skip","Package":"p","Test":"TestB"}`, "skipped: p TestB\nwhy", false},
 		"does not build":   {pass + `{"Action":"build-output","Output":"undefined: x\n"}` + "\n" + `{"Action":"fail","Package":"p"}`, "undefined: x", false},
+		"did not end":      {`{"Action":"run","Package":"p","Test":"TestD"}` + "\n" + pass + `{"Action":"fail","Package":"p"}`, "--- FAIL: TestD (did not end, in p)\n1 passed, 2 failed", false},
 		"no events at all": {"", "0 passed", false},
 		"a slow one":       {`{"Action":"pass","Package":"p","Test":"TestC","Elapsed":2}` + "\n" + whole, "slow     2.0 s  p TestC", true},
 	} {
