@@ -90,8 +90,6 @@ func (v *verifier) checkIntent(j *job) (*intents.Envelope, error) {
 	switch {
 	case d.IntentID != e.ID():
 		return nil, errors.New("the record names another intent_id")
-	case d.Fingerprint != e.Fingerprint():
-		return nil, errors.New("the record gives another fingerprint")
 	case o.grant != e.GrantToken():
 		return nil, errors.New("the record holds another grant than the intent")
 	case f.Signer.KID != e.Signer().KID || f.Signer.Role != string(e.Signer().Role):

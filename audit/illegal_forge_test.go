@@ -65,7 +65,7 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	at, now := d.now()
 	a := appended{
 		decision: intents.Decision{
-			Verdict: intents.Allow, Code: intents.OK, IntentID: u.ID(), Fingerprint: intents.Fingerprint(b.Intent, b.Actor.UserID, *b.Context), PolicyDigest: d.policyDigest(),
+			Verdict: intents.Allow, Code: intents.OK, IntentID: u.ID(), PolicyDigest: d.policyDigest(),
 			Catalog: catalog.Builtin().Digest(), Directory: d.records.Next() - 1, Effect: string(row.Effect), Executor: row.Executor,
 			Key: storage.IntentKey(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String(),
 		},

@@ -26,7 +26,7 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 		return nil, errors.New("released although its grant was revoked before")
 	case rel.Decision.Verdict != intents.Allow || rel.Decision.Code != intents.OK:
 		return nil, errors.New("released by a decision that does not allow it")
-	case rel.Decision.IntentID != e.ID() || rel.Decision.Fingerprint != e.Fingerprint():
+	case rel.Decision.IntentID != e.ID():
 		return nil, errors.New("the release names another intent")
 	case rel.Decision.Executor != held.decision.Executor || rel.Decision.Effect != held.decision.Effect:
 		return nil, errors.New("released for another executor or effect than it was held for")

@@ -87,7 +87,6 @@ type Decision struct {
 	Batch *BatchRef `json:"batch,omitempty"` // accepted together with others
 
 	IntentID     string `json:"intent_id"`
-	Fingerprint  string `json:"fingerprint"`
 	PolicyDigest string `json:"policy_digest"`
 	Catalog      string `json:"catalog_digest"`
 	Directory    int64  `json:"directory"` // position of the last record applied to the directory

@@ -6,9 +6,17 @@ import "encoding/json"
 const TypeAgentAsk = "agent.ask"
 
 // Fingerprint identifies what is requested, independent of the signer: it has no roles, grant,
-// task, call or signer, so a re-signed or resumed step is the same intent.
-func (e *Envelope) Fingerprint() string {
-	return Fingerprint(e.u.body.Intent, e.principal.UserID, e.Context())
+// task, call or signer, so a re-signed or resumed step is the same intent. It is an unsalted digest
+// of the arguments, so no record has it.
+func (e *Envelope) Fingerprint() string { return e.u.body.Fingerprint() }
+
+// Fingerprint of the intent that has this body.
+func (b Body) Fingerprint() string {
+	var c Context
+	if b.Context != nil {
+		c = *b.Context
+	}
+	return Fingerprint(b.Intent, b.Actor.UserID, c)
 }
 
 // Fingerprint of an intent that is not signed yet: the digest of its RFC 8785 bytes.

@@ -63,7 +63,7 @@ func (d *decision) fits(before []*decision) error {
 // executors only an equal one matters: it would have been refused as a repetition.
 func (d *decision) restsOn(b *decision) bool {
 	if d.dispatched() && b.dispatched() {
-		return d.Effect == string(catalog.Once) && d.env.Context().PlanID != "" && d.Fingerprint == b.Fingerprint
+		return d.Effect == string(catalog.Once) && d.env.Context().PlanID != "" && d.asksFor() == b.asksFor()
 	}
 	for _, s := range b.changes() {
 		if d.view.HasRead(s) {

@@ -173,7 +173,7 @@ func (r *Router) lost(ctx context.Context, x *execution, winner int64) error {
 	if err != nil {
 		return err
 	}
-	if dup.decision.Fingerprint != x.Fingerprint {
+	if dup.conflict(x.env) != nil {
 		return errStale // decided again: stage 5 refuses it, and the refusal is recorded
 	}
 	x.duplicate = dup

@@ -34,12 +34,13 @@ type decision struct {
 	busyWith string              // plan_id reported with SESSION_BUSY
 	after    int                 // seconds after which it may succeed; 0: not known
 
-	key       storage.Key
-	holder    int64         // who held the key at the time of the decision
-	duplicate *duplicate    // the same intent was accepted before
-	result    *state.Effect // of a router intent
-	replay    *state.Replay // of a run.replay: what it retains of the run
-	release   *release      // of a held intent that is released
+	key         storage.Key
+	fingerprint string        // of the intent, once asked for
+	holder      int64         // who held the key at the time of the decision
+	duplicate   *duplicate    // the same intent was accepted before
+	result      *state.Effect // of a router intent
+	replay      *state.Replay // of a run.replay: what it retains of the run
+	release     *release      // of a held intent that is released
 }
 
 // release belongs to the decision about a held intent. The intent is judged with today's roles, on
@@ -83,7 +84,7 @@ func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelop
 		return nil, err // no policy: nothing is accepted
 	}
 	d.Decision = intents.Decision{
-		Verdict: intents.Allow, Code: intents.OK, IntentID: env.ID(), Fingerprint: env.Fingerprint(),
+		Verdict: intents.Allow, Code: intents.OK, IntentID: env.ID(),
 		PolicyDigest: d.policy.Digest(), Catalog: r.cfg.Catalog.Digest(), Directory: v.Position(),
 	}
 	d.inputs.Signer = intents.SignerInput{KID: env.Signer().KID, Role: string(env.Signer().Role)}
@@ -142,6 +143,14 @@ func (d *decision) refuse(x *intents.Refusal) {
 // refusal returns why it was refused.
 func (d *decision) refusal() *intents.Refusal {
 	return &intents.Refusal{Code: d.Code, Pointer: d.Pointer, Reason: d.Reason, PolicyIDs: d.PolicyIDs, Retryable: d.Retryable, Hint: d.Hint}
+}
+
+// asksFor is the fingerprint of the intent.
+func (d *decision) asksFor() string {
+	if d.fingerprint == "" {
+		d.fingerprint = d.env.Fingerprint()
+	}
+	return d.fingerprint
 }
 
 // dispatched reports whether an executor executes the accepted intent.

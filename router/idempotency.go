@@ -13,10 +13,11 @@ import (
 
 // duplicate is an intent that was accepted before, with its progress.
 type duplicate struct {
-	holder   storage.Holder
-	decision intents.Decision
-	outcome  *intents.Outcome // nil until done
-	digests  recordedRef
+	holder      storage.Holder
+	decision    intents.Decision
+	fingerprint string           // empty: the envelope was erased
+	outcome     *intents.Outcome // nil until done
+	digests     recordedRef
 }
 
 // idempotency is stage 5. A duplicate continues to stage 6 and is then answered as the first was,
@@ -47,8 +48,8 @@ func (r *Router) isDuplicate(ctx context.Context, d *decision) (bool, error) {
 	if err != nil || dup == nil {
 		return false, err
 	}
-	if dup.decision.Fingerprint != d.Fingerprint {
-		return true, intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+dup.decision.IntentID)
+	if x := dup.conflict(d.env); x != nil {
+		return true, x
 	}
 	d.view.AddIntentRead(dup.decision.IntentID) // intent.resolve may free its key
 	if dup.freed() {
@@ -59,7 +60,22 @@ func (r *Router) isDuplicate(ctx context.Context, d *decision) (bool, error) {
 	return true, nil
 }
 
-// freed: a retryable failure gives the key back to the same fingerprint.
+// conflict refuses an intent that asks for something else than the one that holds its key: another
+// intent_id, and another fingerprint than that of the recorded envelope. What an erased envelope asked
+// for is not known, so only the same signed bytes repeat it.
+func (d *duplicate) conflict(env *intents.Envelope) *intents.Refusal {
+	if d.decision.IntentID == env.ID() || d.fingerprint != "" && d.fingerprint == env.Fingerprint() {
+		return nil
+	}
+	x := intents.Refuse(intents.ConflictIdempotency, "/constraints/idempotency_key", "the key belongs to "+d.decision.IntentID)
+	if d.fingerprint == "" {
+		x.Reason += ", which was erased"
+		x.Hint = "use another idempotency key: what the erased intent asked for is not known any more, so only its own signed bytes repeat it"
+	}
+	return x
+}
+
+// freed: a retryable failure gives the key back to the same request.
 func (d *duplicate) freed() bool {
 	return d.outcome != nil && d.outcome.Status == intents.Failed && d.outcome.Retryable
 }
@@ -81,6 +97,13 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 	d := &duplicate{holder: h, digests: recordedRef{record: rec.Digest()}}
 	if d.decision, err = decisionOf(rec); err != nil {
 		return nil, err
+	}
+	if _, erased := rec.Erased[storage.PartEnvelope]; !erased {
+		body, err := rec.Body()
+		if err != nil {
+			return nil, fmt.Errorf("record %d: %w", rec.Position, err)
+		}
+		d.fingerprint = body.Fingerprint()
 	}
 	if h.State == storage.StateDone {
 		out, err := r.cfg.Records.Get(ctx, h.Outcome)

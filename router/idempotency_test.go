@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 	"time"
 
@@ -205,5 +206,31 @@ func TestInFlight(t *testing.T) {
 	a, b := <-first, <-waited
 	if a.Code != intents.OK || b == nil || b.Code != intents.OK || !b.Replayed || a.Receipt != b.Receipt {
 		t.Errorf("first %+v, waited %+v", a, b)
+	}
+}
+
+// TestRepeatAfterErasure: an erased envelope does not say any more what was asked for. Its own signed
+// bytes are still recognized; any other intent under the key is refused, with what to do.
+func TestRepeatAfterErasure(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	o := find(w)
+	o.Key = "ana@example.org"
+	raw := w.Sign(o)
+	first := w.Want(w.Send(raw), intents.OK)
+	w.Clock.Move(time.Second)
+	if a := w.Want(w.Do(o), intents.OK); !a.Replayed {
+		t.Fatal("signed anew, it is no duplicate before the erasure")
+	}
+	w.Want(erase(w, first, catalog.ErasesEnvelope), intents.OK)
+	for range 2 {
+		if a := w.Want(w.Send(raw), intents.OK); !a.Replayed || a.IntentID != first.IntentID || a.Receipt != first.Receipt {
+			t.Errorf("the same bytes: %+v", a)
+		}
+		w.Clock.Move(time.Second)
+		a := w.Want(w.Do(o), intents.ConflictIdempotency)
+		if !strings.Contains(a.Reason, "erased") || !strings.Contains(a.Hint, "another idempotency key") || a.Pointer != "/constraints/idempotency_key" {
+			t.Errorf("signed anew: %+v", a)
+		}
+		w = w.Restart()
 	}
 }
