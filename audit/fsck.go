@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"slices"
 	"strings"
 
@@ -34,7 +35,7 @@ type Health struct {
 	Behind      int64   `json:"behind"`
 	Seconds     float64 `json:"seconds"`
 
-	// Unexplained are the records with erased parts that no record.erase names.
+	// Unexplained are the intents with erased parts that no record.erase names.
 	Unexplained []Unexplained `json:"unexplained,omitempty"`
 
 	// SetAside are positions of records of which something cannot be projected: documents lack
@@ -44,11 +45,31 @@ type Health struct {
 	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
 }
 
-// Unexplained is a record with erased parts that no record.erase names.
+// Unexplained is an intent that has lost parts, or whose outcome has, without a record.erase.
 type Unexplained struct {
-	Position int64    `json:"position"`
+	Position int64    `json:"position"` // of the intent
 	IntentID string   `json:"intent_id"`
-	Parts    []string `json:"parts"`
+	Tenant   string   `json:"tenant"`
+	Parts    []string `json:"parts"` // as a record.erase names them
+	Do       string   `json:"do"`    // the command that signs the erasure
+}
+
+// unexplainedIntents are those of a whole journal, in order.
+func (f *applier) unexplainedIntents() (all []Unexplained) {
+	for _, at := range slices.Sorted(maps.Keys(f.lacking)) {
+		u := Unexplained{Position: at}
+		for _, m := range f.lacking[at] {
+			u.IntentID, u.Tenant = m.intentID, m.tenant
+			for name, parts := range state.ErasedParts[m.kind] {
+				if slices.ContainsFunc(m.parts, func(part string) bool { return slices.Contains(parts, part) }) {
+					u.Parts = append(u.Parts, name)
+				}
+			}
+		}
+		u.Do = catalog.RecordErase{Tenant: u.Tenant, IntentID: u.IntentID, Position: at, Parts: u.Parts}.Command()
+		all = append(all, u)
+	}
+	return all
 }
 
 // OnlyUnexplained reports that nothing is wrong but erasures that the log does not have: an
@@ -241,11 +262,9 @@ func (x *checker) checkBlobs(ctx context.Context, position int64, id, tenant str
 // the journal took away.
 func (x *checker) lost() error {
 	var bad *Bad
-	for _, m := range x.applier.unexplained() {
-		x.found.Unexplained = append(x.found.Unexplained, Unexplained{m.position, m.intentID, m.parts})
-		if b := (&Bad{m.position, m.intentID, m.reason()}); b.before(bad) {
-			bad = b
-		}
+	if x.found.Unexplained = x.applier.unexplainedIntents(); len(x.found.Unexplained) > 0 {
+		u := x.found.Unexplained[0]
+		bad = &Bad{u.Position, u.IntentID, "its parts " + strings.Join(u.Parts, ", ") + " are missing, and no record.erase in the log took them away"}
 	}
 	erasures := x.applier.state.Erasing()
 	for _, b := range x.missingBlobs {

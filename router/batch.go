@@ -124,6 +124,9 @@ func (r *Router) decideBatch(ctx context.Context, sent *batch) (_ []*decision, e
 			sent.envs[i], err = r.verify(ctx, raw)
 		}
 		if err == nil {
+			err = r.explained(sent.envs[i])
+		}
+		if err == nil {
 			decided[i], err = r.decide(ctx, r.state.View(), sent.envs[i])
 		}
 		if err != nil {

@@ -87,7 +87,7 @@ func (r *Router) mayLose(ctx context.Context, parts []string, t *state.Intent) e
 	if h.State != storage.StateDone {
 		return illegal("/intent/args/intent_id", "the intent has not ended")
 	}
-	if !r.state.PlanEnded(*t) {
+	if !r.state.PlanEnded(*t) && !r.state.IsUnexplained(t.Position, parts...) { // in a restored log it may be open
 		return illegal("/intent/args/intent_id", "the intent's plan has not ended")
 	}
 	return nil

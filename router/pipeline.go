@@ -59,6 +59,10 @@ func (r *Router) submit(ctx context.Context, raw []byte) (a *intents.Answer, env
 		r.turnedDown(ctx, raw, err)
 		return nil, nil, err
 	}
+	if err = r.explained(env); err != nil {
+		r.turnedDown(ctx, raw, err)
+		return nil, nil, err
+	}
 	x, err := r.accept(ctx, raw, env)
 	if err != nil {
 		return nil, nil, err

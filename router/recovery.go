@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"log/slog"
+	"slices"
 	"sync"
 	"time"
 
@@ -33,6 +34,9 @@ const listenerPause = 200 * time.Millisecond
 // abandoned and may be sent again; idempotent is dispatched again; once is indeterminate and never
 // retried by itself.
 //
+// In a log that lacks erasures it ends the open intents that were erased, and the others once these
+// erasures are signed (Unexplained).
+//
 // It runs concurrently with new intents and delays none of them; a resubmitted intent that is still
 // open gets IN_FLIGHT. It returns when all have their outcome, or when ctx has ended and dispatched
 // intents have reported. An intent that cannot be ended is logged and stays open.
@@ -44,6 +48,8 @@ func (r *Router) Recover(ctx context.Context) error {
 	}
 	var dispatched sync.WaitGroup
 	defer dispatched.Wait()
+	r.left = slices.DeleteFunc(r.left, func(x storage.OpenIntent) bool { return r.endUnexplained(ctx, x) })
+	r.untilExplained(ctx)
 	r.recoverLeft(ctx, &dispatched)
 	return nil
 }

@@ -39,7 +39,7 @@ func (r *Router) recoverLost(ctx context.Context) error {
 		before := tried
 		tried = map[storage.OpenIntent]bool{}
 		for _, x := range open {
-			if !r.cfg.Peers.Lost(x.Position) {
+			if !r.cfg.Peers.Lost(x.Position) || r.endUnexplained(ctx, x) || !r.allExplained() {
 				continue
 			}
 			if tried[x] = true; !before[x] {

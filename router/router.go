@@ -160,12 +160,16 @@ func (r *Router) Start(ctx context.Context) error {
 		return err
 	}
 	r.eraseInBackground(ctx) // what a crash left
+	r.logUnexplained(ctx)
 	r.ready.Store(true)
 	return nil
 }
 
-// Ready reports whether the router accepts intents.
-func (r *Router) Ready() bool { return r.unready() == nil }
+// Ready reports whether the router accepts intents of everybody.
+func (r *Router) Ready() bool {
+	reason, _ := r.Unexplained()
+	return r.unready() == nil && reason == ""
+}
 
 // unready is the refusal of all intents, with the reason and what to do about it; nil if intents
 // are accepted.

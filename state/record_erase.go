@@ -2,6 +2,7 @@ package state
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 
 	"aob.dev/writ/intents/catalog"
@@ -23,6 +24,7 @@ var recordErase = operators(TypeErase,
 		s.erasures.number++
 		e := Erasure{s.erasures.number, TargetTenant(o.Tenant, a.Tenant), a.Position, a.Parts}
 		s.erasures.pending = append(s.erasures.pending, e)
+		s.erasures.explain(e)
 		if !slices.Contains(a.Parts, catalog.ErasesEnvelope) {
 			return nil
 		}
@@ -57,6 +59,65 @@ type Erasure struct {
 type erasures struct {
 	number  int       // of the last erasure
 	pending []Erasure // not known to be carried out
+	// unexplained are the parts that records have lost and no record.erase has named yet, as a
+	// record.erase names them, by the position of the intent.
+	unexplained map[int64][]string
+}
+
+// missing notes the parts that a record has lost.
+func (x *erasures) missing(e storage.Entry) {
+	if len(e.Record.Erased) == 0 || e.Lost {
+		return
+	}
+	intent := e.Record.Position
+	if e.Record.Kind == storage.KindOutcome {
+		intent = e.Target
+	}
+	for name, parts := range ErasedParts[e.Record.Kind] {
+		if slices.ContainsFunc(parts, func(part string) bool { return e.Record.Erased[part] != "" }) {
+			x.unexplained[intent] = append(x.unexplained[intent], name)
+		}
+	}
+}
+
+// explain forgets the parts that an erasure names.
+func (x *erasures) explain(e Erasure) {
+	left := slices.DeleteFunc(x.unexplained[e.Position], func(name string) bool { return slices.Contains(e.Parts, name) })
+	if x.unexplained[e.Position] = left; len(left) == 0 {
+		delete(x.unexplained, e.Position)
+	}
+}
+
+// Unexplained is what an intent has lost without a record.erase: the log was restored from a copy
+// that is older than its keys, or somebody destroyed these.
+type Unexplained struct {
+	Position int64    // of the intent
+	Parts    []string // as a record.erase names them
+}
+
+// Unexplained returns how many intents have lost parts that no record.erase names, and the first
+// of them, at most limit. A part that is lost by damage is none of them (storage.Entry).
+func (s *State) Unexplained(limit int) (first []Unexplained, all int) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if all = len(s.erasures.unexplained); all == 0 {
+		return nil, 0
+	}
+	for _, at := range slices.Sorted(maps.Keys(s.erasures.unexplained)) {
+		if len(first) < limit {
+			first = append(first, Unexplained{at, slices.Clone(s.erasures.unexplained[at])})
+		}
+	}
+	return first, all
+}
+
+// IsUnexplained reports whether the intent at a position has lost all of these parts, as a
+// record.erase names them, and no record.erase says so.
+func (s *State) IsUnexplained(position int64, parts ...string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	gone := s.erasures.unexplained[position]
+	return !slices.ContainsFunc(parts, func(name string) bool { return !slices.Contains(gone, name) })
 }
 
 // Erasures is the number of erasures ever accepted.

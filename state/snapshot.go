@@ -56,12 +56,14 @@ type image struct {
 }
 
 // besideImage is what two states that saw the same records may differ in: a record's writes are
-// passed beside it, and a process forgets erasures that it has carried out. A process that
+// passed beside it, a process forgets erasures that it has carried out, and a record may have lost
+// its parts since another process read it. A process that
 // starts from a snapshot checks all of these, as after reading all records.
 type besideImage struct {
-	LastWrites map[storage.Subject]int64 `json:"touched"`
-	Window     storage.Window            `json:"window"`
-	Erasing    []Erasure                 `json:"erasing"`
+	LastWrites  map[storage.Subject]int64 `json:"touched"`
+	Window      storage.Window            `json:"window"`
+	Erasing     []Erasure                 `json:"erasing"`
+	Unexplained map[int64][]string        `json:"unexplained,omitempty"`
 }
 
 // Snapshot writes the state so that Open reads it, and returns the position after the last
@@ -70,7 +72,7 @@ type besideImage struct {
 func (s *State) Snapshot(w io.Writer) (next int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.next, s.encode(w, &besideImage{s.lastWrites, s.window, s.erasures.pending})
+	return s.next, s.encode(w, &besideImage{s.lastWrites, s.window, s.erasures.pending, s.erasures.unexplained})
 }
 
 // Digest of the state, "sha256:" and hex, and the position after the last record that it has
@@ -141,6 +143,7 @@ func Open(r io.Reader) (*State, error) {
 	if m.Beside != nil {
 		maps.Copy(s.lastWrites, m.Beside.LastWrites)
 		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
+		maps.Copy(s.erasures.unexplained, m.Beside.Unexplained)
 	}
 	for tenant, r := range m.Agents {
 		if r == nil {

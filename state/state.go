@@ -56,7 +56,7 @@ type State struct {
 	unknown  map[string]*openIntent // indeterminate intents by intent_id, until intent.resolve
 	holds    holds                  // intents pending approval
 	resolved map[int64]string       // resolved intents by position, the latest maxResolved: done, failed
-	erasures erasures               // not known to be carried out
+	erasures erasures               // those that are not known to be carried out, or are missing
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
 	leaving   leaving        // closed plans that are about to leave
@@ -82,7 +82,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents:  make(map[string]*revision),
 		intents: make(map[int64]*openIntent), unknown: make(map[string]*openIntent), holds: newHolds(), resolved: make(map[int64]string),
-		schedules: make(map[string]catalog.Schedule),
+		schedules: make(map[string]catalog.Schedule), erasures: erasures{unexplained: make(map[int64][]string)},
 	}
 }
 
@@ -96,6 +96,7 @@ func (s *State) Observe(e storage.Entry) { s.ObserveRead(e, nil) }
 func (s *State) ObserveRead(e storage.Entry, read *Intent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	s.erasures.missing(e)
 	if err := s.applyEntry(e, read); err != nil {
 		s.faults = append(s.faults, fault{e.Record.Position, err})
 	}

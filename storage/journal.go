@@ -161,6 +161,9 @@ type Entry struct {
 	TargetPrevious bool
 	// Refused reports that the intent was denied: no later record is about it.
 	Refused bool
+	// Lost reports, of a record that was read, that its erasable parts are missing although
+	// nobody destroyed their key: that is damage, and no erasure.
+	Lost bool
 }
 
 // RememberCommits is how many commit IDs a journal knows at any time. A retry comes

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"os"
 	"path/filepath"
 	"strings"
@@ -137,13 +138,20 @@ func keyCopy(t *testing.T, dir string) string {
 	return to
 }
 
-// TestKeyCopies: a backup has no key of an erasable part. It is restored with a copy of the keys
-// that is as new or newer, and with no other; what was erased since stays erased, and is listed.
-func TestKeyCopies(t *testing.T) {
+// TestRestoreMatrix: a backup has no key of an erasable part. It is restored with a copy of the keys
+// that is as new or newer, and with no other. What was erased since stays erased and is listed, and
+// the node serves once that is signed again, without a restart. One that has lost files of keys
+// serves.
+func TestRestoreMatrix(t *testing.T) {
 	dir, to := t.TempDir(), t.TempDir()
 	once(t, config(dir))
 	older := keyCopy(t, dir)
-	answered(t, dir)
+	soul := func(n *node.Node, dir, user string) error {
+		return submit(t.Context(), n, config(dir), "soul.put", json.RawMessage(`{"user_id":"`+user+`","persona":{"name":"N","tone":"plain","language":"en","system_prompt":"Be brief."}}`))
+	}
+	answered(t, dir, func(t *testing.T, n *node.Node, dir string) {
+		must(t, errors.Join(soul(n, dir, "ana"), soul(n, dir, "bea")))
+	})
 	backup := filepath.Join(to, "backup")
 	if _, err := MakeBackup(t.Context(), dir, backup, true, time.Now()); err != nil {
 		t.Fatal(err)
@@ -154,19 +162,14 @@ func TestKeyCopies(t *testing.T) {
 		}
 	}
 	same := keyCopy(t, dir)
-	records, err := sqlite.OpenRecords(t.Context(), datadir.Journal(dir))
-	must(t, err)
-	erased := int64(-1)
-	for rec, err := range records.Scan(t.Context(), 0) {
-		must(t, err)
-		if len(rec.Erasable()) > 0 {
-			erased = rec.Position
+	answered(t, dir, func(t *testing.T, n *node.Node, dir string) {
+		for _, rec := range all(t, n) {
+			if s, err := state.ReadIntent(rec); rec.Kind == storage.KindIntent && err == nil && s.Type == "soul.put" {
+				must(t, submit(t.Context(), n, config(dir), "record.erase", catalog.RecordErase{Tenant: s.Tenant, IntentID: s.Decision.IntentID, Position: rec.Position, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}, Reason: "asked"}))
+				break // the other one stays
+			}
 		}
-	}
-	must(t, records.Close())
-	j, err := sqlite.OpenJournal(t.Context(), datadir.Journal(dir), sqlite.JournalOptions{})
-	must(t, err)
-	must(t, errors.Join(j.Erase(t.Context(), erased), j.Close()))
+	})
 	newer := keyCopy(t, dir)
 	other := t.TempDir()
 	once(t, config(other))
@@ -174,23 +177,79 @@ func TestKeyCopies(t *testing.T) {
 	raw, err := os.ReadFile(same)
 	must(t, err)
 	must(t, os.WriteFile(damaged, raw[:len(raw)/2], 0o600))
-	for name, copied := range map[string]string{"older": older, "missing": "", "not there": filepath.Join(to, "nowhere"), "of another log": keyCopy(t, other), "damaged": damaged, "no copy": filepath.Join(backup, backupManifest)} {
-		at := filepath.Join(to, "at")
-		if r, err := Restore(t.Context(), backup, at, "", copied); !errors.Is(err, ErrNoKeyCopy) {
-			t.Errorf("%s: %+v %v", name, r.Health, err)
-		}
-		if _, err := os.Lstat(at); err == nil {
-			t.Errorf("%s: something was restored", name)
-		}
+	for name, row := range map[string]struct {
+		keys        string
+		refused     string             // no copy is restored, for this reason
+		harm        func(string) error // to the restored directory
+		unexplained int
+		condition   string
+	}{
+		"older":          {keys: older, refused: "is older than the backup"},
+		"missing":        {refused: "name the newest copy"},
+		"not there":      {keys: filepath.Join(to, "nowhere"), refused: "no such file"},
+		"of another log": {keys: keyCopy(t, other), refused: "is of another log"},
+		"damaged":        {keys: damaged, refused: "keys"},
+		"no copy":        {keys: filepath.Join(backup, backupManifest), refused: "it is none"},
+		"as new":         {keys: same},
+		"newer":          {keys: newer, unexplained: 1, condition: "erasures"},
+		"files are lost": {keys: newer, unexplained: 1, condition: "keys", harm: func(dir string) error { return os.RemoveAll(filepath.Join(dir, sqlite.KeysName)) }},
+	} {
+		t.Run(name, func(t *testing.T) {
+			at := filepath.Join(t.TempDir(), "at")
+			r, err := Restore(t.Context(), backup, at, "", row.keys)
+			if row.refused != "" {
+				if _, there := os.Lstat(at); !errors.Is(err, ErrNoKeyCopy) || !strings.Contains(fmt.Sprint(err), row.refused) || there == nil {
+					t.Errorf("%v, %+v", err, r.Health)
+				}
+				return
+			}
+			if err != nil || !r.Verified || len(r.Health.Unexplained) != row.unexplained || r.Health.OK != (row.unexplained == 0) {
+				t.Fatalf("%v %+v %v", err, r.Health, r.Health.FirstBad)
+			}
+			if row.harm != nil {
+				must(t, row.harm(at))
+			}
+			n := open(t, config(at))
+			run(t, n)
+			if up, err := datadir.ReadConditions(at); err != nil || len(up) != min(len(row.condition), 1) || row.condition != "" && up[0].Name != row.condition {
+				t.Errorf("%+v %v", up, err)
+			}
+			waits := row.condition == "erasures"
+			if ready := answers(t, n, "/readyz"); n.Router().Ready() == waits || ready != (map[bool]int{false: 200, true: 503}[waits]) {
+				t.Errorf("/readyz is %d", ready)
+			}
+			if err := soul(n, at, "cia"); waits != (err != nil && strings.Contains(err.Error(), "OVERLOADED: no intent is taken: 1 intents have lost parts, at the positions")) {
+				t.Errorf("before: %v", err)
+			}
+			if !waits {
+				return
+			}
+			u := r.Health.Unexplained[0]
+			if want := (catalog.RecordErase{Tenant: "system", IntentID: u.IntentID, Position: u.Position, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}}).Command(); u.Do != want {
+				t.Errorf("%s, want %s", u.Do, want)
+			}
+			must(t, submit(t.Context(), n, config(at), "record.erase", catalog.RecordErase{Tenant: u.Tenant, IntentID: u.IntentID, Position: u.Position, Parts: u.Parts, Reason: "asked"}))
+			must(t, soul(n, at, "cia"))
+			if ready := answers(t, n, "/readyz"); ready != http.StatusOK {
+				t.Errorf("/readyz is %d afterwards", ready)
+			}
+			published(t, n)
+			if h, err := Fsck(t.Context(), at, nil); err != nil || !h.OK {
+				t.Errorf("%+v %v %v", h, h.FirstBad, err)
+			}
+		})
 	}
-	r, err := Restore(t.Context(), backup, filepath.Join(to, "same"), "", same)
-	if err != nil || !r.Verified || !r.Health.OK || r.Health.Unexplained != nil {
-		t.Fatalf("%+v %v %v", r.Health, r.Health.FirstBad, err)
-	}
-	r, err = Restore(t.Context(), backup, filepath.Join(to, "newer"), "", newer)
-	if err != nil || r.Health.OK || len(r.Health.Unexplained) != 1 || r.Health.Unexplained[0].Position != erased {
-		t.Fatalf("%+v %v %v", r.Health, r.Health.FirstBad, err)
-	}
+}
+
+// answers is the status of a route of a node.
+func answers(t *testing.T, n *node.Node, path string) int {
+	t.Helper()
+	req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://"+n.Addr().String()+path, nil)
+	must(t, err)
+	resp, err := http.DefaultClient.Do(req)
+	must(t, err)
+	must(t, resp.Body.Close())
+	return resp.StatusCode
 }
 
 // TestBackupUnderLoad: copies made under load are each sound, with the documents made from the

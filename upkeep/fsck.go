@@ -36,7 +36,11 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 		return h, errors.Join(err, a.Close())
 	}
 	defer func() {
-		if h.OnlyUnexplained() && len(missing) > 0 {
+		switch {
+		case !h.OnlyUnexplained():
+		case len(missing) == 0:
+			h.FirstBad.Reason += "; writ takes no intent before an operator has signed its erasure again: " + h.Unexplained[0].Do
+		default:
 			h.FirstBad.Reason += "; key files are missing or cut off, put them back: " + strings.Join(missing, ", ")
 		}
 		h.Seconds = float64(time.Since(started).Milliseconds()) / 1000

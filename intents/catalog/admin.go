@@ -2,7 +2,9 @@ package catalog
 
 import (
 	"encoding/json"
+	"fmt"
 	"slices"
+	"strings"
 
 	"aob.dev/writ/intents"
 )
@@ -116,6 +118,12 @@ type RecordErase struct {
 	Position int64    `json:"position"` // of the intent's record
 	Parts    []string `json:"parts"`    // ErasesEnvelope and so on
 	Reason   string   `json:"reason"`
+}
+
+// Command is the command that signs it, by an operator with the key of a data directory; the
+// reason is theirs.
+func (e RecordErase) Command() string {
+	return fmt.Sprintf("writ intent erase %s --tenant %s --position %d --parts %s --reason TEXT", e.IntentID, e.Tenant, e.Position, strings.Join(e.Parts, ","))
 }
 
 // What record.erase can take away.

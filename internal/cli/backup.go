@@ -3,7 +3,6 @@ package cli
 import (
 	"errors"
 	"fmt"
-	"strings"
 	"time"
 
 	"aob.dev/writ/audit"
@@ -73,7 +72,7 @@ func restoreCommand(c *command) {
 			return answer{}, fmt.Errorf("the content of the backup is not sound, and nothing was restored: %s", r.Health.FirstBad)
 		}
 		for _, u := range r.Health.Unexplained {
-			fmt.Fprintf(c.std.Err, "record %d, of intent %s: %s were erased after the backup: sign the erasure again (writ intent erase)\n", u.Position, u.IntentID, strings.Join(u.Parts, ", "))
+			fmt.Fprintln(c.std.Err, "erased after the backup: sign it again, before writ takes any other intent: "+u.Do)
 		}
 		if !r.Verified {
 			fmt.Fprintln(c.std.Err, "not verified: the backup has no keys; put them in "+dir+"/keys with mode 0600 and run: writ audit fsck --data "+dir)

@@ -98,10 +98,12 @@ func (b *Board) list() []Condition {
 	return out
 }
 
-// Blocker returns the first condition that stops intents from being accepted.
-func (b *Board) Blocker() (Condition, bool) {
-	if list := b.List(); len(list) > 0 && list[0].Blocks {
-		return list[0], true
+// Blocker returns the first condition that stops intents from being accepted, but for one.
+func (b *Board) Blocker(but string) (Condition, bool) {
+	for _, c := range b.List() {
+		if c.Blocks && c.Name != but {
+			return c, true
+		}
 	}
 	return Condition{}, false
 }

@@ -19,16 +19,17 @@ import (
 
 // Names of conditions.
 const (
-	conditionClock   = datadir.ConditionClock
-	conditionLedger  = datadir.ConditionLedger
-	conditionWitness = datadir.ConditionWitness
-	conditionAltered = "altered" // stored data differs from the written data
-	conditionDisk    = "disk"
-	conditionLong    = "write_ahead_log" // of a database; it grows
-	conditionBeside  = "journal"         // data beside the parts of records was changed
-	conditionKeys    = "keys"            // keys of erasable parts are missing
-	conditionBehind  = "clock_behind"    // it is before the last record
-	conditionAside   = datadir.ConditionAside
+	conditionClock    = datadir.ConditionClock
+	conditionLedger   = datadir.ConditionLedger
+	conditionWitness  = datadir.ConditionWitness
+	conditionAltered  = "altered" // stored data differs from the written data
+	conditionDisk     = "disk"
+	conditionLong     = "write_ahead_log" // of a database; it grows
+	conditionBeside   = "journal"         // data beside the parts of records was changed
+	conditionKeys     = "keys"            // keys of erasable parts are missing
+	conditionErasures = "erasures"        // keys were destroyed, and no record.erase says so
+	conditionBehind   = "clock_behind"    // it is before the last record
+	conditionAside    = datadir.ConditionAside
 )
 
 // startHealth watches the process, and serves its figures.
@@ -76,15 +77,16 @@ func (n *Node) clear(ctx context.Context, name string) {
 	}
 }
 
-// blocked returns the condition that stops the node from accepting intents. A caller that has
-// read the clock before the call learns of every jump before that reading.
+// blocked returns the condition that stops the node from accepting any intent: the router itself
+// lets those pass that conditionErasures waits for. A caller that has read the clock before the call
+// learns of every jump before that reading.
 func (n *Node) blocked() (health.Condition, bool) {
 	if n.guard != nil {
 		if by := n.guard.Jump(); by != 0 {
 			n.raise(context.Background(), n.jumped(by))
 		}
 	}
-	return n.health.Blocker()
+	return n.health.Blocker(conditionErasures)
 }
 
 // jumped is the condition of a jump, in whole seconds, so that it stays one condition.
@@ -125,6 +127,9 @@ func (n *Node) look(ctx context.Context) {
 	}
 	if n.recorder != nil {
 		n.lookAside(ctx)
+	}
+	if n.router != nil {
+		n.lookErasures(ctx)
 	}
 	n.lookLogs(ctx)
 	n.takeConfirmed(ctx)

@@ -14,7 +14,7 @@ import (
 )
 
 // openRouter makes the router.
-func (n *Node) openRouter(context.Context) (err error) {
+func (n *Node) openRouter(ctx context.Context) (err error) {
 	var peers router.Peers
 	if n.peers != nil {
 		peers = n.peers
@@ -24,6 +24,9 @@ func (n *Node) openRouter(context.Context) (err error) {
 		Key: n.keys.Signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
 		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
 	})
+	if err == nil {
+		n.lookErasures(ctx)
+	}
 	return err
 }
 

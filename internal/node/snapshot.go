@@ -47,13 +47,8 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.LocalSnapshot) (_ snap
 	}
 	n.directory = contents.State
 	n.journal = nil
-	var erased erasedParts
-	starting := true
 	j, err := sqlite.OpenJournal(ctx, datadir.Journal(n.cfg.Dir), sqlite.JournalOptions{
 		Observer: func(e storage.Entry) {
-			if starting {
-				erased.observe(e)
-			}
 			n.directory.Observe(e)
 			n.followers.Wake()
 		},
@@ -66,9 +61,7 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.LocalSnapshot) (_ snap
 		FreeFloor: n.cfg.Limits.FreeFloor,
 		Cache:     n.cfg.Limits.PageCache / 2,
 	})
-	starting = false // no caller has the journal yet
-	if err == nil {  // else j is no journal, and as an interface it would not be nil
-		n.noErasure(erased.unexplained(n.directory.Erasing()))
+	if err == nil { // else j is no journal, and as an interface it would not be nil
 		n.journal, n.room = j, j.Room
 		n.snapshots.Journal, n.snapshots.State = j, n.directory
 		return j, n.directory, nil

@@ -123,6 +123,7 @@ func Decode(position int64, kind int, body []byte, key func(slot uint64) (Key, e
 	case err == nil, errors.Is(err, ErrErased):
 		return e, nil
 	case errors.Is(err, ErrLost):
+		e.Lost = true
 		return e, &LostError{Position: position, Slot: c.slot, Err: err}
 	default:
 		return storage.Entry{}, fmt.Errorf("position %d: the key of its erasable parts: %w", position, err)
