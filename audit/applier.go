@@ -28,10 +28,11 @@ type applier struct {
 
 	policies map[string]bool // that were ever in force
 
-	intents     map[int64]*open        // without outcome
-	unknown     map[string]storage.Key // of intents whose outcome is unknown, by intent_id
-	idempotency map[storage.Key]holder // idempotency keys
-	erased      map[string]bool        // tasks ("tenant/task_id") that wrote a memory whose key is not shown
+	intents     map[int64]*open             // without outcome
+	unknown     map[string]storage.Key      // of intents whose outcome is unknown, by intent_id
+	idempotency map[storage.Key]holder      // idempotency keys
+	named       map[storage.Key]storage.Key // those of intents that are shown, by what these name
+	erased      map[string]bool             // tasks ("tenant/task_id") that wrote a memory whose key is not shown
 	batch       inBatch
 	next        int64 // position after the last item
 	latest      time.Time
@@ -54,7 +55,8 @@ type keySet struct {
 // holder is the intent that took an idempotency key; ended is zero while it is open.
 type holder struct {
 	position int64
-	ended    int64 // Unix seconds
+	ended    int64       // Unix seconds
+	named    storage.Key // zero: it is not shown
 }
 
 // free reports whether its key may be taken again.
@@ -87,7 +89,7 @@ func newApplier() *applier {
 	s := state.New()
 	return &applier{
 		state: s, dirs: []*state.Directory{s.Directory()}, policies: map[string]bool{},
-		intents: map[int64]*open{}, unknown: map[string]storage.Key{}, idempotency: map[storage.Key]holder{},
+		intents: map[int64]*open{}, unknown: map[string]storage.Key{}, idempotency: map[storage.Key]holder{}, named: map[storage.Key]storage.Key{},
 		erased: map[string]bool{}, whole: true, lacking: map[int64][]*missing{}, sweepAt: minSweep,
 	}
 }
@@ -172,11 +174,20 @@ func (f *applier) pass(it *item) {
 		return
 	}
 	maps.DeleteFunc(f.idempotency, func(_ storage.Key, h holder) bool { return h.free(f.latest) })
+	maps.DeleteFunc(f.named, func(_, key storage.Key) bool { return f.idempotency[key] == (holder{}) })
 	maps.DeleteFunc(f.erased, func(task string, _ bool) bool {
 		_, there := f.state.View().Task(task)
 		return !there
 	})
 	f.sweepAt = max(minSweep, 2*(len(f.idempotency)+len(f.erased)))
+}
+
+// freed gives a key back at once.
+func (f *applier) freed(key storage.Key) {
+	if h, there := f.idempotency[key]; there {
+		h.ended = 1 // long ago
+		f.idempotency[key] = h
+	}
 }
 
 // minSweep keys and tasks are never looked through.
@@ -270,9 +281,10 @@ func (f *applier) takeOutcome(it *item, j *job) error {
 	j.about = o
 	f.lacks(it, it.target, o.intentID, o.tenant)
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
-		delete(f.idempotency, o.key)
+		f.freed(o.key)
 	} else if h := f.idempotency[o.key]; h.position == it.target {
-		f.idempotency[o.key] = holder{it.target, it.At.Unix()}
+		h.ended = it.At.Unix()
+		f.idempotency[o.key] = h
 	}
 	if it.outcome.Status == intents.StatusIndetermined {
 		f.unknown[o.intentID] = o.key

@@ -43,14 +43,10 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	if o.hidden() && (routers(o.decision) && !o.kept() || o.decision.Verdict == intents.Hold) {
 		return errors.New("an intent that others rest on is withheld")
 	}
-	key, err := o.key()
+	key, err := f.takeKey(it)
 	if err != nil {
 		return err
 	}
-	if h, taken := f.idempotency[key]; f.whole && taken && !h.free(f.latest) {
-		return fmt.Errorf("a second intent under the idempotency key of record %d", h.position)
-	}
-	f.idempotency[key] = holder{position: it.Position}
 	f.inputs.noteIntent(o)
 	x := &open{
 		intentID: o.decision.IntentID, tenant: tenant, key: key, task: j.task,
@@ -102,6 +98,31 @@ func (f *applier) accept(j *job, view *state.View) error {
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Intent: &o}))
 	return nil
+}
+
+// takeKey gives an intent its idempotency key. Its HMAC cannot be made without the secret of the log:
+// what equal intents name has equal keys, and nothing else has them.
+func (f *applier) takeKey(it *item) (key storage.Key, err error) {
+	key, ok := storage.ParseKey(it.intent.decision.Key)
+	if !ok {
+		return key, errors.New("the decision names no idempotency key")
+	}
+	named := it.intent.named()
+	h, there := f.idempotency[key]
+	if was, known := f.named[named]; known && was != key {
+		return key, fmt.Errorf("the decision names another idempotency key than that of record %d, and the intents name the same", f.idempotency[was].position)
+	}
+	if there && named != (storage.Key{}) && h.named != (storage.Key{}) && h.named != named {
+		return key, fmt.Errorf("the decision names the idempotency key of record %d, and the intents name another", h.position)
+	}
+	if f.whole && there && !h.free(f.latest) {
+		return key, fmt.Errorf("a second intent under the idempotency key of record %d", h.position)
+	}
+	f.idempotency[key] = holder{position: it.Position, named: named}
+	if named != (storage.Key{}) {
+		f.named[named] = key
+	}
+	return key, nil
 }
 
 // versions: the policy that decided is in force, or was for a refusal.
@@ -230,7 +251,7 @@ func (f *applier) beside(it *item) error {
 		if key, unknown := f.unknown[a.IntentID]; err == nil && unknown {
 			delete(f.unknown, a.IntentID)
 			if a.Status == string(intents.Failed) { // it may be sent again
-				delete(f.idempotency, key)
+				f.freed(key)
 			}
 		}
 		return err

@@ -91,16 +91,12 @@ func (o *intent) id() string {
 	return o.opened.ID()
 }
 
-// key is the idempotency key.
-func (o *intent) key() (k storage.Key, err error) {
-	if !o.hidden() {
-		return storage.IntentKey(o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey), nil
+// named is what its idempotency key is the HMAC of, as a digest; zero: the intent is not shown.
+func (o *intent) named() (k storage.Key) {
+	if o.hidden() {
+		return k
 	}
-	k, ok := storage.ParseKey(o.summary.Key)
-	if !ok {
-		return k, errors.New("the summary has no key")
-	}
-	return k, nil
+	return storage.IntentKey(nil, o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey)
 }
 
 // lacks notes that parts are missing of a record about an intent.
@@ -174,7 +170,10 @@ func (v *verifier) checkHidden(j *job) error {
 	if err == nil && string(key.Role) != o.inputs.Signer.Role {
 		err = errors.New("the record gives its signer another role")
 	}
-	if err = cmp.Or(err, o.plain()); err == nil && v.opts.Replay {
+	if d := o.decision; err == nil && d.Verdict == intents.Deny && (d.Code == intents.OK || d.Code == "") {
+		err = errNoCode
+	}
+	if err == nil && v.opts.Replay {
 		err = v.replayer.tally(unreplayable("the intent is withheld: " + j.whyHidden()))
 	}
 	if err != nil || o.decision.Verdict == intents.Deny {

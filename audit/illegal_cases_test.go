@@ -746,7 +746,15 @@ var recordMisdeeds = []misdeed{
 		return d.accepted(d.finds("second", "k"))
 	}},
 	{"key-misnamed", "directory", "every intent: decision.key is the intent's", "another idempotency key", func(d *dishonest) int64 {
-		return d.accepted(d.finds("second", "m"), func(a *appended) { a.decision.Key = "00000000000000000000000000000000" })
+		return d.accepted(d.finds("second", "k"), func(a *appended) { a.decision.Key = "00000000000000000000000000000000" })
+	}},
+	{"key-of-another", "directory", "every intent: decision.key is the intent's", "the intents name another", func(d *dishonest) int64 {
+		return d.accepted(d.finds("second", "m"), func(a *appended) {
+			a.decision.Key = storage.IntentKey(routertest.KeySecret, "default", "ana", "skill.find", "k").String()
+		})
+	}},
+	{"key-missing", "directory", "every intent: decision.key is the intent's", "no idempotency key", func(d *dishonest) int64 {
+		return d.accepted(d.finds("second", "m"), func(a *appended) { a.decision.Key = "" })
 	}},
 	{"summary-of-another-intent", "apart", "every intent: its summary follows from it", "summary says something else", func(d *dishonest) int64 {
 		other := d.closing("failed")

@@ -13,13 +13,13 @@ import (
 func TestApplierForgets(t *testing.T) {
 	f := newApplier()
 	began := time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
-	key := func(n int) storage.Key { return storage.IntentKey("default", "ana", "skill.find", fmt.Sprint(n)) }
+	key := func(n int) storage.Key { return storage.IntentKey(nil, "default", "ana", "skill.find", fmt.Sprint(n)) }
 	f.idempotency[key(-1)] = holder{position: 0} // open for all the time
 	const total, hour = 100_000, 100
 	most := 0
 	for n := range total {
 		at := began.Add(time.Duration(n) * time.Hour / hour)
-		f.idempotency[key(n)] = holder{int64(n), at.Unix()}
+		f.idempotency[key(n)] = holder{position: int64(n), ended: at.Unix()}
 		f.erased[fmt.Sprint("default/task_", n)] = true
 		f.latest = at
 		f.pass(&item{Record: storage.Record{Position: int64(n), At: at}})

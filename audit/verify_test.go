@@ -141,7 +141,7 @@ func TestForged(t *testing.T) {
 	honest := w.export(w.Journal, audit.Selection{})
 	pinned := w.trust()
 	pinned.Checkpoint = header(t, honest).Last
-	denied, allowed := int64(-1), int64(-1)
+	denied, allowed, key := int64(-1), int64(-1), ""
 	for _, r := range records {
 		if r.Kind != storage.KindIntent {
 			continue
@@ -152,6 +152,9 @@ func TestForged(t *testing.T) {
 		}
 		if d.Verdict == intents.Allow && d.Executor == "python" {
 			allowed = r.Position
+		}
+		if key == "" {
+			key = d.Key
 		}
 	}
 	change := func(at int64, part string, change func(map[string]any)) slice {
@@ -184,9 +187,9 @@ func TestForged(t *testing.T) {
 			o["payload"] = strings.Replace(o["payload"].(string), "print(", "prin_(", 1)
 		}), allowed, "signature does not match"},
 		"backdated": {w.rewritten(allowed, func(r *storage.Record) { r.At = old }), allowed, "at another time than its record says"},
-		"another idempotency key": {change(allowed, storage.PartDecision, func(d map[string]any) {
-			d["key"] = strings.Repeat("0", 32)
-		}), allowed, "another idempotency key"},
+		"the idempotency key of another": {change(allowed, storage.PartDecision, func(d map[string]any) {
+			d["key"] = key
+		}), allowed, "the intents name another"},
 		"a second outcome":  {change(allowed+1, storage.PartOutcome, func(o map[string]any) { o["of"] = records[1].Position }), allowed + 1, "no open intent"},
 		"without its grant": {w.rewritten(allowed, func(r *storage.Record) { delete(r.Parts, storage.PartGrant) }), allowed, "another grant"},
 	} {

@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
+	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -32,8 +33,9 @@ const RoleMonitor = "monitor"
 
 // Names of the secrets of a cell, in the directories of the roles that need them.
 const (
-	Tags  = "tags"  // that tags of tenants are derived from
-	Links = "links" // that links to artifacts are made with
+	Tags        = "tags"        // that tags of tenants are derived from
+	Links       = "links"       // that links to artifacts are made with
+	Idempotency = "idempotency" // that idempotency keys are made with
 )
 
 // genesisName is the file with the genesis of a cell.
@@ -48,7 +50,7 @@ var given = map[string]struct {
 	key    intents.Role
 	secret string
 }{
-	natsserver.Gateway: {intents.RoleGateway, Links}, natsserver.Router: {key: intents.RoleRouter}, natsserver.Recorder: {intents.RoleLedger, Tags},
+	natsserver.Gateway: {intents.RoleGateway, Links}, natsserver.Router: {intents.RoleRouter, Idempotency}, natsserver.Recorder: {intents.RoleLedger, Tags},
 	natsserver.Manager: {key: intents.RoleManager}, natsserver.Planner: {key: intents.RolePlanner}, natsserver.Workflow: {key: intents.RoleWorkflow},
 	natsserver.Task: {}, RoleMonitor: {}, RoleExecutors: {secret: Links},
 	string(intents.RoleOperator): {key: intents.RoleOperator}, string(intents.RoleRoot): {key: intents.RoleRoot},
@@ -90,8 +92,14 @@ func create(dir string, policy *policies.Engine, types *catalog.Catalog) (string
 	if err != nil {
 		return "", err
 	}
-	if err := durable.Write(filepath.Join(all, Links), []byte(hex.EncodeToString(links)+"\n")); err != nil {
+	idempotency, err := storage.KeySecret(secret)
+	if err != nil {
 		return "", err
+	}
+	for name, derived := range map[string][]byte{Links: links, Idempotency: idempotency} {
+		if err := durable.Write(filepath.Join(all, name), []byte(hex.EncodeToString(derived)+"\n")); err != nil {
+			return "", err
+		}
 	}
 	genesis, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), policy.Digest(), types, state.HoldOnce("default"))
 	if err != nil {

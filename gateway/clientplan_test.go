@@ -85,7 +85,7 @@ func startOn(w *routertest.World, journal storage.Journal) *clientWorld {
 	}
 	log := slog.New(slog.DiscardHandler)
 	r, err := router.New(router.Config{
-		Journal: journal, Records: w.Journal, State: w.Dir, Bus: localExecutors{connect(natsserver.Router), w.Bus}, Key: w.Signer, Catalog: w.Catalog, Blobs: noBlobs{},
+		Journal: journal, Records: w.Journal, State: w.Dir, Bus: localExecutors{connect(natsserver.Router), w.Bus}, Key: w.Signer, KeySecret: routertest.KeySecret, Catalog: w.Catalog, Blobs: noBlobs{},
 		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: log, Rates: router.Rates{Signer: -1, Tenant: -1},
 	})
 	w.Must(err)

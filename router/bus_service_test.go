@@ -58,7 +58,7 @@ func serveWith(t *testing.T, o routertest.Options) *cluster {
 		return conn
 	}}
 	r, err := router.New(router.Config{
-		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: c.connect(natsserver.Router), Key: w.Signer,
+		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: c.connect(natsserver.Router), Key: w.Signer, KeySecret: routertest.KeySecret,
 		Policy: policies.NewLive(w.Policy.Engine()), Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Rates: o.Rates,
 	})
 	w.Must(err)

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 
 	"aob.dev/writ/intents"
@@ -25,7 +26,7 @@ type duplicate struct {
 // state.
 func (r *Router) idempotency(ctx context.Context, d *decision) error {
 	pr := d.env.Principal()
-	d.key = storage.IntentKey(pr.Tenant, pr.UserID, d.env.Type(), d.env.Constraints().IdempotencyKey)
+	d.key = storage.IntentKey(r.cfg.KeySecret, pr.Tenant, pr.UserID, d.env.Type(), d.env.Constraints().IdempotencyKey)
 	if taken, err := r.isDuplicate(ctx, d); taken || err != nil {
 		return err
 	}
@@ -119,6 +120,37 @@ func (r *Router) readDuplicate(ctx context.Context, h storage.Holder) (*duplicat
 		d.digests.outcome, d.digests.out = out.Digest(), d.outcome
 	}
 	return d, nil
+}
+
+// keysLooked is how many of the last records are looked through for a key that proves the secret.
+const keysLooked = 1024
+
+// checkKeySecret refuses a secret that is not the one which the last accepted intent has its key
+// under: what was accepted before would be carried out again.
+func (r *Router) checkKeySecret(ctx context.Context) error {
+	next := r.cfg.Records.Next()
+	for at := next - 1; at >= max(0, next-keysLooked); at-- {
+		rec, err := r.cfg.Records.Get(ctx, at)
+		if err != nil {
+			return err
+		}
+		if _, shown := rec.Parts[storage.PartEnvelope]; rec.Kind != storage.KindIntent || !shown {
+			continue
+		}
+		d, err := intents.ReadDecision(rec.Parts[storage.PartDecision])
+		if err != nil || d.Key == "" {
+			continue // refused
+		}
+		b, err := rec.Body()
+		if err != nil {
+			return fmt.Errorf("record %d: %w", at, err)
+		}
+		if d.Key != storage.IntentKey(r.cfg.KeySecret, b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String() {
+			return errors.New("the secret of idempotency keys is not the one that this log was written with: put the right keys/tags back (in a cell: the file idempotency of the router's keys)")
+		}
+		return nil
+	}
+	return nil
 }
 
 // decisionOf returns a record's decision, as it was answered.

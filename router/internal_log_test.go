@@ -24,7 +24,7 @@ func TestInternalIsLogged(t *testing.T) {
 	task := started(w, catalog.Once)
 	var log bytes.Buffer
 	r, err := router.New(router.Config{
-		Journal: j, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now,
+		Journal: j, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, KeySecret: routertest.KeySecret, Policy: w.Policy, Now: w.Clock.Now,
 		Log: slog.New(slog.NewJSONHandler(&log, nil)),
 	})
 	w.Must(err)
@@ -51,7 +51,7 @@ func TestRefusalsAreLogged(t *testing.T) {
 	task := started(w, catalog.Once)
 	var log bytes.Buffer
 	r, err := router.New(router.Config{
-		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now,
+		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, KeySecret: routertest.KeySecret, Policy: w.Policy, Now: w.Clock.Now,
 		Log: logging.New(&log, slog.LevelInfo, false),
 	})
 	w.Must(err)

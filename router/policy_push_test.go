@@ -112,7 +112,7 @@ func TestPolicyOlder(t *testing.T) {
 	e, err := policies.NewTree(t.Context(), policies.Tree{Source: policies.Embedded(), Revision: 4})
 	w.Must(err)
 	r, err := router.New(router.Config{
-		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer,
+		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, KeySecret: routertest.KeySecret,
 		Policy: policies.NewLive(e), PolicyPlace: "a bundle", Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	w.Must(err)

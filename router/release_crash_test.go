@@ -79,7 +79,7 @@ func TestLastApprovalsAtOnce(t *testing.T) {
 	}
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`)
 	other, err := router.New(router.Config{
-		Journal: w.Journal, Records: w.Journal, State: dir, Blobs: nil, Bus: w.Bus, Key: w.Signer, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+		Journal: w.Journal, Records: w.Journal, State: dir, Blobs: nil, Bus: w.Bus, Key: w.Signer, KeySecret: routertest.KeySecret, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	w.Must(err)
 	signed := map[string][]byte{}

@@ -11,6 +11,7 @@ package router
 import (
 	"cmp"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -54,7 +55,10 @@ type Config struct {
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
 	Bus        bus.Conn // CORE user "router"
 	Key        intents.Signer
-	Policy     *policies.Live
+	// KeySecret makes the idempotency keys (storage.KeySecret). All routers of a log have the same
+	// one for good: under another nothing that was accepted before would be recognized.
+	KeySecret []byte
+	Policy    *policies.Live
 	// PolicyPlace is where the policy comes from. Empty: the embedded policy, or its replacement by
 	// policy.push.
 	PolicyPlace string
@@ -116,6 +120,9 @@ func New(cfg Config) (*Router, error) {
 	if cfg.Key.Role != intents.RoleRouter {
 		return nil, fmt.Errorf("router: key has role %q", cfg.Key.Role)
 	}
+	if len(cfg.KeySecret) != sha256.Size {
+		return nil, fmt.Errorf("router: the secret of idempotency keys has %d bytes, not %d", len(cfg.KeySecret), sha256.Size)
+	}
 	cfg.Slots, cfg.ChildSlots, cfg.Waits = cmp.Or(cfg.Slots, DefaultSlots), cmp.Or(cfg.ChildSlots, DefaultChildSlots), cmp.Or(cfg.Waits, DefaultWaits)
 	cfg.UserHolds, cfg.TenantHolds = cmp.Or(cfg.UserHolds, DefaultUserHolds), cmp.Or(cfg.TenantHolds, DefaultTenantHolds)
 	cfg.TenantPlans, cfg.Plans = cmp.Or(cfg.TenantPlans, DefaultTenantPlans), cmp.Or(cfg.Plans, DefaultPlans)
@@ -139,6 +146,9 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	if r.state.Origin() == "" {
 		return errors.New("router: no genesis")
+	}
+	if err := r.checkKeySecret(ctx); err != nil {
+		return err
 	}
 	if err := r.recordVersions(ctx); err != nil {
 		return err

@@ -1,7 +1,9 @@
 package router_test
 
 import (
+	"bytes"
 	"encoding/json"
+	"log/slog"
 	"maps"
 	"strings"
 	"sync"
@@ -104,7 +106,7 @@ func TestStartWithAPolicyThatFailsTheProof(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	next := w.Reopen()
 	r, err := router.New(router.Config{
-		Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer, KeySecret: routertest.KeySecret,
 		Policy: policies.NewLive(changed(t, "authz/selfproof.rego", "package writ.authz\n")), Now: next.Clock.Now,
 	})
 	w.Must(err)
@@ -154,7 +156,7 @@ func TestStartRecordsThePolicy(t *testing.T) {
 	engine := changed(t, "authz/steps.rego", "package writ.authz\n")
 	next.Policy = policies.NewLive(engine)
 	r, err := router.New(router.Config{
-		Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer,
+		Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer, KeySecret: routertest.KeySecret,
 		Policy: next.Policy, Now: next.Clock.Now,
 	})
 	w.Must(err)
@@ -171,9 +173,41 @@ func TestStartRecordsThePolicy(t *testing.T) {
 	}
 }
 
-func TestNewNeedsARouterKey(t *testing.T) {
+func TestNewNeedsKeyAndSecret(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
-	if _, err := router.New(router.Config{Key: w.Manager, State: state.New()}); err == nil {
+	if _, err := router.New(router.Config{Key: w.Manager, State: state.New(), KeySecret: routertest.KeySecret}); err == nil {
 		t.Error("a manager's key makes a router")
 	}
+	if _, err := router.New(router.Config{Key: w.Signer, State: state.New()}); err == nil || !strings.Contains(err.Error(), "secret of idempotency keys") {
+		t.Errorf("without a secret: %v", err)
+	}
+}
+
+// TestStartRefusesAnotherSecret: under it, a router would carry out again what was accepted. Erased and
+// refused intents prove no secret.
+func TestStartRefusesAnotherSecret(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	start := func(secret byte) error {
+		next := w.Reopen()
+		r, err := router.New(router.Config{
+			Journal: next.Journal, Records: next.Journal, State: next.Dir, Bus: next.Bus, Key: next.Signer, KeySecret: bytes.Repeat([]byte{secret}, 32),
+			Policy: next.Policy, Now: next.Clock.Now, Log: slog.New(slog.DiscardHandler),
+		})
+		w.Must(err)
+		return r.Start(t.Context())
+	}
+	w.OK(find(w))
+	erased := w.OK(find(w))
+	o := find(w)
+	o.Roles = []string{"auditor"}
+	w.Want(w.Do(o), intents.RBACForbidden)
+	j, ok := w.Journal.(storage.Eraser)
+	if !ok {
+		t.Fatal("the journal erases nothing")
+	}
+	w.Must(j.Erase(t.Context(), *erased.Position))
+	if err := start(8); err == nil || !strings.Contains(err.Error(), "keys/tags") {
+		t.Errorf("another secret: %v", err)
+	}
+	w.Must(start(routertest.KeySecret[0]))
 }

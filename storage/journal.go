@@ -5,11 +5,14 @@ package storage
 
 import (
 	"context"
+	"crypto/hkdf"
+	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
 	"encoding/json"
 	"errors"
+	"hash"
 	"iter"
 	"regexp"
 	"time"
@@ -104,20 +107,29 @@ func DigestOf(parts map[string]string) (string, error) {
 	return intents.Digest(raw), err
 }
 
-// Key names something that at most one intent may take: 128 bits of the SHA-256
-// over its length-prefixed parts. On a hit the caller compares the full key in
-// the record that holds it.
+// Key names something that at most one intent may take: 128 bits of a digest over its
+// length-prefixed parts. On a hit the caller compares the full key in the record that
+// holds it.
 type Key [16]byte
 
-// IntentKey is the idempotency key, scoped to tenant, user and type.
-func IntentKey(tenant, user, typ, key string) Key { return hashKey("intent", tenant, user, typ, key) }
+// KeySecret derives the secret of a log's idempotency keys from that of its tenants' tags. Both
+// have 32 bytes.
+func KeySecret(tags []byte) ([]byte, error) {
+	return hkdf.Key(sha256.New, tags, nil, "writ idempotency keys v1\n", sha256.Size)
+}
+
+// IntentKey is the idempotency key, scoped to tenant, user and type: an HMAC-SHA-256 under the
+// log's secret. A record keeps it for good, so without the secret nobody can confirm what
+// the key was, which may hold a person's words. Without a secret it is for comparisons in memory.
+func IntentKey(secret []byte, tenant, user, typ, key string) Key {
+	return hashKey(hmac.New(sha256.New, secret), "intent", tenant, user, typ, key)
+}
 
 // RefusalKey is the key of a refusal, so that it is recorded once per intent and
 // code.
-func RefusalKey(intentID, code string) Key { return hashKey("refusal", intentID, code) }
+func RefusalKey(intentID, code string) Key { return hashKey(sha256.New(), "refusal", intentID, code) }
 
-func hashKey(parts ...string) Key {
-	h := sha256.New()
+func hashKey(h hash.Hash, parts ...string) Key {
 	var n [4]byte
 	for _, p := range parts {
 		binary.BigEndian.PutUint32(n[:], uint32(len(p))) //nolint:gosec // G115: parts are bounded by the 48 KiB envelope

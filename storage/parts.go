@@ -34,7 +34,6 @@ type Summary struct {
 	User    string          `json:"user"`
 	Context intents.Context `json:"context"`
 	PlanID  string          `json:"plan_id,omitempty"` // named by the arguments of an accepted intent
-	Key     string          `json:"key"`               // hex of its IntentKey
 	// Args are the arguments that the state retains of a router intent, canonical.
 	Args json.RawMessage `json:"args,omitempty"`
 }
@@ -42,8 +41,7 @@ type Summary struct {
 // SummaryOf returns the summary of an intent. Arguments of a refused intent may be anything, and are not read.
 func SummaryOf(e *intents.Envelope, verdict intents.Verdict) Summary {
 	pr := e.Principal()
-	key := IntentKey(pr.Tenant, pr.UserID, e.Type(), e.Constraints().IdempotencyKey)
-	s := Summary{Type: e.Type(), Tenant: pr.Tenant, User: pr.UserID, Context: e.Context(), Key: key.String()}
+	s := Summary{Type: e.Type(), Tenant: pr.Tenant, User: pr.UserID, Context: e.Context()}
 	s.Context.Labels = nil
 	if verdict != intents.Deny {
 		s.PlanID = e.StringArg("plan_id")

@@ -202,7 +202,7 @@ func keyIndex() *sqlite.Index {
 	for i := range int64(indexed) {
 		id := fmt.Sprint(i)
 		x.Observe(storage.Entry{
-			Record: intent, Take: true, Key: storage.IntentKey(tenant, "u", "t", id), Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
+			Record: intent, Take: true, Key: storage.IntentKey(nil, tenant, "u", "t", id), Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
 			Writes: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
 		})
 		x.Observe(storage.Entry{Record: outcome, Target: 2 * i})

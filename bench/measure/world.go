@@ -98,7 +98,7 @@ func newWorldOn(ctx context.Context, dir string, now func() time.Time, open open
 		return w, err
 	}
 	w.config = router.Config{
-		Journal: w.journal, Records: w.journal, State: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter],
+		Journal: w.journal, Records: w.journal, State: directory, Blobs: blobs, Key: w.keys[intents.RoleRouter], KeySecret: make([]byte, 32),
 		Policy: policies.NewLive(engine.WithoutDeadline()), Now: now, Log: slog.New(slog.DiscardHandler),
 		Rates: router.Rates{Signer: -1, Tenant: -1}, // one signer is all the load there is
 	}

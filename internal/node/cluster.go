@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/cell"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
 
@@ -44,6 +45,19 @@ func (n *Node) joinCluster(ctx context.Context) error {
 		err = errors.Join(bus.EnsureFrames(ctx, core), bus.EnsureCell(ctx, core))
 	}
 	return err
+}
+
+// keySecret is what idempotency keys are made with: derived from the secret of tags, which routers of a
+// cell do not have.
+func (n *Node) keySecret() ([]byte, error) {
+	if !n.standalone() {
+		return cell.Secret(n.cfg.Cluster.Keys, cell.Idempotency)
+	}
+	tags, err := n.tagSecret()
+	if err != nil {
+		return nil, err
+	}
+	return storage.KeySecret(tags)
 }
 
 // tagSecret is the secret that tags of tenants are derived from.

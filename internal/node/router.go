@@ -19,9 +19,13 @@ func (n *Node) openRouter(ctx context.Context) (err error) {
 	if n.peers != nil {
 		peers = n.peers
 	}
+	secret, err := n.keySecret()
+	if err != nil {
+		return err
+	}
 	n.router, err = router.New(router.Config{
 		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns.of(natsserver.Router),
-		Key: n.keys.Signer(intents.RoleRouter), Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
+		Key: n.keys.Signer(intents.RoleRouter), KeySecret: secret, Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
 		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
 	})
 	if err == nil {

@@ -79,7 +79,8 @@ func Tag(key []byte, origin string) string {
 // CreateSecret reads the tag secret of a data directory, and makes it where
 // there is none, mode 0600. It is durable when CreateSecret returns; a crash in
 // it leaves a part under another name, which the next start replaces. Losing it
-// loses which leaves are whose, and no proof.
+// loses which leaves are whose and which intents were accepted before (storage.KeySecret),
+// and no proof.
 func CreateSecret(path string) ([]byte, error) {
 	secret, err := ReadSecret(path)
 	if !errors.Is(err, fs.ErrNotExist) {

@@ -1,7 +1,6 @@
 // The state machine of docs/spec/journal.md: keys, directory, intents, holds. Plans
 // and tasks are plans.mjs's.
 
-import { createHash } from "node:crypto";
 import { Bad, digest, jcs, kidOf, must, open, signed } from "./bundle.mjs";
 import { admit, base64url, rawSignature } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
@@ -23,19 +22,6 @@ const admitOnce = (jwk) => {
   if (!admitted.has(name)) admitted.set(name, admit(jwk));
   return admitted.get(name);
 };
-
-// intentKey is what stands for an idempotency key: 16 bytes of a SHA-256 over texts,
-// each behind its length in four bytes.
-function intentKey(...texts) {
-  const h = createHash("sha256");
-  for (const text of ["intent", ...texts]) {
-    const bytes = Buffer.from(text);
-    const n = Buffer.alloc(4);
-    n.writeUInt32BE(bytes.length);
-    h.update(n).update(bytes);
-  }
-  return h.digest().subarray(0, 16).toString("hex");
-}
 
 // TEXTS are the members of the arguments, by type, that a summary has the sizes of.
 const TEXTS = {
@@ -63,9 +49,9 @@ function without(v, [name, ...more]) {
 }
 
 // summaryOf is what is read in place of an intent that was erased; nothing, of one that cannot be.
-function summaryOf({ d, type, tenant, user_id, context, args, name }) {
+function summaryOf({ d, type, tenant, user_id, context, args }) {
   const { labels, ...named } = context;
-  const s = { type, tenant, user: user_id, context: named, key: name };
+  const s = { type, tenant, user: user_id, context: named };
   if (d.verdict === "deny") return s;
   if (d.executor === "router" && !Object.hasOwn(TEXTS, type)) return undefined;
   if (typeof args.plan_id === "string" && args.plan_id !== "") s.plan_id = args.plan_id;
@@ -93,6 +79,7 @@ export class State {
     this.held = new Map(); // of these, those that wait for people, by intent_id
     this.unknown = new Set(); // intent_ids of indeterminate intents
     this.taken = new Map(); // idempotency keys
+    this.names = new Map(); // what an intent names, as far as it is shown, by decision.key; and the other way round
     this.revoked = new Map(); // "tenant/user": grants before are dead
     this.directories = [{ at: -1, tenants: new Map() }];
     this.plans = new Plans(this);
@@ -255,7 +242,7 @@ export class State {
     const { actor, intent, context = {} } = body;
     const kid = raw ? actor.kid : kidOf(envelope.header, "writ-intent+jws");
     must(base64url(kid) !== null && (actor.kid ?? kid) === kid, "an intent that names no key, or two");
-    const name = intentKey(actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key);
+    const name = jcs([actor.tenant, actor.user_id, intent.type, body.constraints.idempotency_key]);
     return { body, d, facts, position: r.position, digest: r.digest, context, ...actor, ...intent, kid, name, raw, input, sig: envelope.sig };
   }
 
@@ -265,7 +252,7 @@ export class State {
     must(s && d.verdict !== "hold" && r.withheld.includes("envelope"), "an intent is withheld that cannot be erased");
     must(d.verdict === "deny" || d.executor !== "router" || s.args, "an intent is withheld that others rest on");
     const args = s.args ?? (s.plan_id ? { plan_id: s.plan_id } : {});
-    return { erased: true, d, facts, position: r.position, digest: r.digest, context: s.context, tenant: s.tenant, user_id: s.user, type: s.type, args, kid: facts.signer.kid, name: s.key };
+    return { erased: true, d, facts, position: r.position, digest: r.digest, context: s.context, tenant: s.tenant, user_id: s.user, type: s.type, args, kid: facts.signer.kid };
   }
 
   // signed: its key has signed the intent, and its summary follows from it.
@@ -382,12 +369,18 @@ export class State {
     return user ? roles.filter((role) => user.roles.includes(role)) : roles;
   }
 
-  // reserve reserves the idempotency key.
+  // reserve reserves the idempotency key, which is an HMAC under a secret: what intents name has one
+  // key, and each key one name.
   reserve(o) {
-    must(o.d.key === o.name, "the decision names another idempotency key");
-    const holder = this.taken.get(o.name);
+    const { key } = o.d;
+    must(/^[0-9a-f]{32}$/.test(key ?? ""), "the decision names no idempotency key");
+    if (o.name !== undefined) {
+      must((this.names.get(key) ?? o.name) === o.name && (this.names.get(o.name) ?? key) === key, "the decision names another idempotency key");
+      this.names.set(key, o.name).set(o.name, key);
+    }
+    const holder = this.taken.get(key);
     must(!holder || (holder.ended !== undefined && this.at >= holder.ended + DAY), "a second intent under one idempotency key");
-    this.taken.set(o.name, { intent: o });
+    this.taken.set(key, { intent: o });
   }
 
   about(of, why) {
@@ -413,8 +406,8 @@ export class State {
     if (o.type === "write_memory" && r.withheld.includes("result")) this.plans.unshown.add(`${o.tenant}/${o.context.task_id}`);
     this.held.delete(o.d.intent_id);
     const again = out.status === "failed" && out.retryable;
-    if (again) this.taken.delete(o.name);
-    else this.taken.set(o.name, { intent: o, ended: this.at });
+    if (again) this.taken.delete(o.d.key);
+    else this.taken.set(o.d.key, { intent: o, ended: this.at });
     if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
     this.plans.ended(o, out, answer);
     if (o.type === "session.close" && out.status === "done") this.routing.close(o);

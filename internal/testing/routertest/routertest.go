@@ -172,6 +172,9 @@ func NewEmpty(t testing.TB, o Options) *World {
 	return w
 }
 
+// KeySecret makes the idempotency keys of every world.
+var KeySecret = bytes.Repeat([]byte{7}, 32)
+
 // open makes directory, journal and router; the router is not started.
 func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
@@ -200,7 +203,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 		blobs = NoBlobs{}
 	}
 	config := router.Config{
-		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer,
+		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer, KeySecret: KeySecret,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
 		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers, BreakerStore: w.options.BreakerStore,
 	}
