@@ -195,6 +195,13 @@ type Refresher interface {
 	Refresh(ctx context.Context, indices ...string) error
 }
 
+// Scrubber is implemented by stores whose files retain what documents were. Scrub has the words that
+// removed and replaced documents had before the call leave them, soon: it does not wait. A
+// crash does not forget it.
+type Scrubber interface {
+	Scrub(ctx context.Context) error
+}
+
 // Fence decides whether a document may replace the stored one (nil:
 // none). write false without an error means that no write is needed.
 type Fence func(stored *int64, position int64) (write bool, err error)

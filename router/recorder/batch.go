@@ -95,12 +95,25 @@ func (r *Recorder) flush(ctx context.Context) error {
 		}
 		failpoint.Hit(of.then)
 	}
+	if err := r.scrub(ctx); err != nil {
+		return err
+	}
 	r.Move(b.next)
 	if len(b.public) > 0 {
 		r.Publish(b.public)
 	}
 	failpoint.Hit(failpoint.RecorderReached)
 	return nil
+}
+
+// scrub has the words that erasures have removed leave the store's files, too.
+func (r *Recorder) scrub(ctx context.Context) error {
+	store, can := r.documents.(storage.Scrubber)
+	if !can || !r.residue {
+		return nil
+	}
+	r.residue = false
+	return r.patiently(ctx, storage.IndexPlans, func() error { return store.Scrub(ctx) })
 }
 
 // byTenant groups documents by tenant, in order of their positions.

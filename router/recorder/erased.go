@@ -28,6 +28,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Recor
 		return err
 	}
 	r.recent = [len(r.recent)]recent{} // it has other parts now
+	defer func() { r.residue = true }()
 	of, err := r.intent(ctx, a.Position)
 	if err != nil {
 		return err

@@ -3,16 +3,23 @@ package recorder_test
 import (
 	"bytes"
 	"context"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
 	"sync/atomic"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
 )
 
 // The documents made from an intent before its erasure equal those made from its records
@@ -197,4 +204,56 @@ func TestErasedPlanCrash(t *testing.T) {
 			}
 		}
 	}
+}
+
+// TestErasedLeavesNoBytes: no file of journal, keys and documents has a word of what was erased, not
+// in free pages, text indexes or write-ahead logs either.
+func TestErasedLeavesNoBytes(t *testing.T) {
+	dir := t.TempDir()
+	live := documentsIn(t, dir)
+	var j *sqlite.Journal
+	t.Cleanup(func() { _ = j.Close() })
+	w, f := wokenOn(t, live, func(observe storage.Observer) routertest.Journal {
+		var err error
+		if j, err = sqlite.OpenJournal(t.Context(), filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: observe}); err != nil {
+			t.Fatal(err)
+		}
+		return j
+	})
+	_, endOther := w.Tell("p0", "bellasword", "complete")
+	endOther()
+	plan, end := w.Tell("p1", "annasword", "complete")
+	end()
+	f.caughtUp()
+	files := func(word string) (found []string) {
+		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+			if err != nil || e.IsDir() {
+				return err
+			}
+			raw, err := os.ReadFile(path)
+			if errors.Is(err, fs.ErrNotExist) { // it was renamed
+				return nil
+			}
+			if bytes.Contains(bytes.ToLower(raw), []byte(word)) {
+				found = append(found, path)
+			}
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+		return found
+	}
+	if len(files("annasword")) == 0 {
+		t.Fatal("the test looks in the wrong place")
+	}
+	plan.Erase()
+	f.caughtUp()
+	if err := clock.Every(t.Context(), 10*time.Millisecond, func() bool { return len(files("annasword")) == 0 }); err != nil {
+		t.Errorf("still in %v", files("annasword"))
+	}
+	if len(files("bellasword")) == 0 {
+		t.Error("another's words are gone")
+	}
+	f.stop()
 }

@@ -44,6 +44,7 @@ type Recorder struct {
 	batch       *batch       // gathered and not written; of Run's goroutine
 	unprojected sync.Map     // positions of the records of which something could not be projected
 	recent      [64]recent   // by position
+	residue     bool         // documents have lost words that the store's files may retain
 
 	*storage.Progress // of the records that are projected
 }

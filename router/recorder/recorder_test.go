@@ -26,7 +26,13 @@ var indices = []string{storage.IndexMessages, storage.IndexPlans, storage.IndexE
 // documents is an empty store that knows the schemas.
 func documents(t testing.TB) *sqlite.Documents {
 	t.Helper()
-	d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (string, string, bool) {
+	return documentsIn(t, t.TempDir())
+}
+
+// documentsIn opens those of a directory.
+func documentsIn(t testing.TB, dir string) *sqlite.Documents {
+	t.Helper()
+	d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(dir, "documents.db"), func(index string, body []byte) (string, string, bool) {
 		s, err := schemas.Storage(index)
 		if err != nil {
 			return "", "no such index", false
@@ -93,8 +99,14 @@ func (f *follower) caughtUp() {
 // woken is a world that wakes a recorder, and the recorder.
 func woken(t *testing.T, d storage.Documents) (*routertest.World, *follower) {
 	t.Helper()
+	return wokenOn(t, d, nil)
+}
+
+// wokenOn is woken with a journal of its own.
+func wokenOn(t *testing.T, d storage.Documents, journal func(storage.Observer) routertest.Journal) (*routertest.World, *follower) {
+	t.Helper()
 	var r atomic.Pointer[follower]
-	w := routertest.New(t, routertest.Options{Also: func(storage.Entry) {
+	w := routertest.New(t, routertest.Options{Open: journal, Also: func(storage.Entry) {
 		if f := r.Load(); f != nil {
 			f.Wake()
 		}

@@ -97,16 +97,25 @@ func (c *checkpointer) between(ctx context.Context, writer *sql.Conn) {
 	if c.long.Load() && time.Since(c.waited) > restartPause {
 		wait, c.waited = restartWait, time.Now()
 	}
-	if _, err := writer.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds())); err != nil {
+	if err := waitFor(ctx, writer, wait); err != nil {
 		c.failed(err)
 		return
 	}
 	if _, _, err := checkpoint(ctx, writer, "RESTART"); err != nil {
 		c.retry(err)
 	}
-	if _, err := writer.ExecContext(ctx, "PRAGMA busy_timeout=1000"); err != nil {
+	if err := waitFor(ctx, writer, usualWait); err != nil {
 		c.failed(err)
 	}
+}
+
+// usualWait is how long a statement waits for other connections.
+const usualWait = time.Second
+
+// waitFor has the statements of a connection wait so long for others.
+func waitFor(ctx context.Context, c *sql.Conn, wait time.Duration) error {
+	_, err := c.ExecContext(ctx, fmt.Sprintf("PRAGMA busy_timeout=%d", wait.Milliseconds()))
+	return err
 }
 
 // checkpoint runs one checkpoint and returns how long the log is and how much of it

@@ -139,7 +139,7 @@ func readOnly(path, how string) (*sql.DB, error) {
 // before journal_mode, and given in the file name it had no effect.
 func setPragmas(ctx context.Context, c *sql.Conn, cacheKiB int64) error {
 	for _, p := range []struct{ name, set, want string }{
-		{"busy_timeout", "1000", "1000"},
+		{"busy_timeout", strconv.FormatInt(usualWait.Milliseconds(), 10), strconv.FormatInt(usualWait.Milliseconds(), 10)},
 		{"page_size", strconv.Itoa(pageSize), strconv.Itoa(pageSize)},
 		{"journal_mode", "wal", "wal"},
 		{"synchronous", "full", "2"},

@@ -17,8 +17,9 @@ type change struct {
 	space   string
 	docs    []fencedDocument
 	remove  []removal
-	n       int   // how many were written or removed
-	refused error // by a fence
+	n       int                                      // how many were written or removed
+	refused error                                    // by a fence
+	step    func(context.Context) (n int, err error) // of a scrub, instead of all these
 	group.Answer
 }
 
@@ -41,6 +42,10 @@ type removal struct {
 func (d *Documents) write(ctx context.Context, batch []*change) {
 	err := d.Failure()
 	if err == nil {
+		batch = slices.DeleteFunc(batch, func(c *change) bool { return c.step != nil && d.takeStep(ctx, c) })
+		err = d.Failure()
+	}
+	if err == nil && len(batch) > 0 {
 		err = d.transact(ctx, batch)
 	}
 	if err != nil {

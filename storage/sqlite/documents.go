@@ -27,6 +27,7 @@ type Documents struct {
 
 	spaces  names // used by the writer goroutine only
 	members names // likewise
+	scrubs  scrubs
 }
 
 var _ storage.Documents = (*Documents)(nil)
@@ -67,8 +68,8 @@ var documentSchema = []string{`
 	DROP INDEX documents_position;
 	CREATE INDEX documents_position ON documents(space, position, row, version)`}
 
-// OpenDocuments opens or creates the file. Two goroutines run until Close: the
-// writer and the checkpointer. After a failed write or sync every later call
+// OpenDocuments opens or creates the file. Three goroutines run until Close: the
+// writer, the checkpointer, and one that scrubs. After a failed write or sync every later call
 // fails until the file is opened again.
 func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
 	return OpenDocumentsWithin(ctx, path, check, DefaultCache)
@@ -96,7 +97,11 @@ func openDocuments(ctx context.Context, path string, check storage.Check, cache 
 			return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.db.close()))
 		}
 	}
+	if err := d.resumeScrub(ctx); err != nil {
+		return nil, fmt.Errorf("open documents: %w", errors.Join(err, d.db.close()))
+	}
 	d.start(ctx, d.write)
+	d.running.Go(func() { d.keepScrubbing(d.life) })
 	return d, nil
 }
 
@@ -105,6 +110,9 @@ func connectDocuments(ctx context.Context, path string, check storage.Check, cac
 	db, err := connect(ctx, path, documentReaders, cache, documentSchema)
 	if err != nil {
 		return nil, err
+	}
+	if _, err := db.writer.ExecContext(ctx, "PRAGMA secure_delete=on"); err != nil { // see Scrub
+		return nil, errors.Join(err, db.close())
 	}
 	d := &Documents{check: check, spaces: names{}, members: names{}}
 	d.db, d.Failing = db, "documents failed and must be opened again"

@@ -20,6 +20,7 @@ type store[T group.Waiting] struct {
 	db   *database
 	ckpt *checkpointer
 
+	life       context.Context //nolint:containedctx // of the goroutines, until Close
 	background context.CancelFunc
 	running    sync.WaitGroup
 	closing    sync.Once
@@ -29,6 +30,7 @@ type store[T group.Waiting] struct {
 // start the goroutines. write is called by one of them, and answers every request.
 func (s *store[T]) start(ctx context.Context, write func(context.Context, []T)) {
 	ctx, s.background = context.WithCancel(context.WithoutCancel(ctx)) //nolint:gosec // G118: Close calls it
+	s.life = ctx
 	s.Open()
 	s.ckpt = &checkpointer{conn: s.db.ckpt, failed: s.Fail}
 	uncancelled := context.WithoutCancel(ctx)
