@@ -26,6 +26,10 @@ const routerVariable = "WRIT_TEST_ROUTER"
 
 func TestMain(m *testing.M) {
 	natstest.Main()
+	if of := os.Getenv(eraserVariable); of != "" {
+		fmt.Fprintln(os.Stderr, eraseAndDie(strings.Fields(of)))
+		os.Exit(1)
+	}
 	if of := os.Getenv(routerVariable); of != "" {
 		fmt.Fprintln(os.Stderr, writeUntilKilled(strings.Fields(of)))
 		os.Exit(1)

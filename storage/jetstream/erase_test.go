@@ -6,10 +6,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
+	"os/exec"
+	"strings"
+	"syscall"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
+	nats "github.com/nats-io/nats.go/jetstream"
 
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/testing/natstest"
@@ -106,6 +110,103 @@ func TestErasedOnAllServers(t *testing.T) {
 				if clock.Sleep(ctx, 20*time.Millisecond) != nil {
 					t.Fatalf("server %d, record %d: erased %v, and its key is there: %v", i, n, erased, erased)
 				}
+			}
+		}
+	}
+}
+
+// eraserVariable makes a process one that erases record 1 and is killed once the file of keys is
+// stored anew, before the servers are asked to overwrite the old one: its URLs and account.
+const eraserVariable = "WRIT_TEST_ERASER"
+
+func eraseAndDie(of []string) error {
+	js, err := natstest.Dial(of[0], of[1])
+	if err != nil {
+		return err
+	}
+	j, err := jetstream.Open(context.Background(), mortalServers{js}, jetstream.Options{Instance: "mortal"})
+	if err != nil {
+		return err
+	}
+	return j.Erase(context.Background(), 1)
+}
+
+// mortalServers kill the process that asks them to overwrite a message.
+type mortalServers struct{ nats.JetStream }
+
+func (m mortalServers) Stream(ctx context.Context, name string) (nats.Stream, error) {
+	s, err := m.JetStream.Stream(ctx, name)
+	return mortalStream{s}, err
+}
+
+type mortalStream struct{ nats.Stream }
+
+func (mortalStream) SecureDeleteMsg(context.Context, uint64) error {
+	if err := syscall.Kill(os.Getpid(), syscall.SIGKILL); err != nil {
+		return err
+	}
+	select {} // the signal is on its way
+}
+
+// TestKilledEraser: a router that is killed between the new file of keys and the end of the old one
+// leaves a record that is erased for everybody, and an old message that the next erasure overwrites
+// on all servers.
+func TestKilledEraser(t *testing.T) {
+	c := newCell(t)
+	ctx, cancel := context.WithTimeout(t.Context(), natstest.Patience)
+	defer cancel()
+	js := c.Connect(t, c.account)
+	j, err := jetstream.Open(ctx, js, jetstream.Options{Instance: "a"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = j.Close() })
+	for i := range 3 {
+		rec := storage.NewRecord(storage.KindIntent, time.UnixMilli(int64(i)), map[string]json.RawMessage{
+			"decision": json.RawMessage(`{"verdict":"allow"}`), "summary": json.RawMessage(`{}`), "envelope": json.RawMessage(`"a word"`),
+		})
+		if res, err := j.Commit(ctx, storage.Commit{ID: fmt.Sprint(i), Entries: []storage.Entry{{Record: rec, Target: storage.NoPosition, Holder: storage.NoPosition}}}); err != nil || res.Verdict != storage.Won {
+			t.Fatalf("commit: %+v, %v", res, err)
+		}
+	}
+	stream, err := js.Stream(ctx, jetstream.KeyStream)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := stream.GetMsg(ctx, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	key := file.Data[32:64]
+	eraser := exec.CommandContext(ctx, os.Args[0])
+	eraser.Env = append(os.Environ(), fmt.Sprintf("%s=%s %s", eraserVariable, strings.Join(c.URLs(), ","), c.account))
+	out, err := eraser.CombinedOutput()
+	if status, died := eraser.ProcessState.Sys().(syscall.WaitStatus); !died || status.Signal() != syscall.SIGKILL {
+		t.Fatalf("it was not killed: %v\n%s", err, out)
+	}
+	if old, err := stream.GetMsg(ctx, 1); err != nil || !bytes.Contains(old.Data, key) {
+		t.Fatalf("it was killed too late: %v", err)
+	}
+	later, err := jetstream.Open(ctx, c.Connect(t, c.account), jetstream.Options{Instance: "later"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = later.Close() })
+	for i := range int64(3) {
+		if rec, err := later.Get(ctx, i); err != nil || (len(rec.Erased) > 0) != (i == 1) {
+			t.Errorf("record %d: %v, erased %v", i, err, rec.Erased)
+		}
+	}
+	if err := later.Erase(ctx, 1); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := stream.GetMsg(ctx, 1); err == nil {
+		t.Error("the old message is still there")
+	}
+	for i := range 3 {
+		for inFiles(t, c.Blocks(i, c.account, jetstream.KeyStream), key) { // a follower lags for a moment
+			if clock.Sleep(ctx, 20*time.Millisecond) != nil {
+				t.Fatalf("server %d has the key", i)
 			}
 		}
 	}
