@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -81,7 +82,9 @@ func CopyKeys(ctx context.Context, dir, to string, now time.Time) (k KeyCopy, er
 				err = put(name, keys)
 			}
 		}
-		return errors.Join(err, w.Close())
+		err = errors.Join(err, w.Close())
+		failpoint.Hit(failpoint.CopyWritten)
+		return err
 	})
 }
 
@@ -116,6 +119,7 @@ func putErasable(b Backup, from, stage string) (err error) {
 		if _, err := receive(in, filepath.Join(stage, filepath.FromSlash(name))); err != nil {
 			return fmt.Errorf("%w: %s: %w", ErrNoKeyCopy, from, err)
 		}
+		failpoint.Hit(failpoint.RestoreKeys)
 	}
 	return nil
 }

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage/ledger"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -119,6 +120,7 @@ func moveIn(stage, dir string) error {
 	for _, e := range parts {
 		if err == nil {
 			err = durable.Rename(filepath.Join(stage, e.Name()), filepath.Join(dir, e.Name()))
+			failpoint.Hit(failpoint.RestoreMoved)
 		}
 	}
 	if err != nil { // nothing is left of it

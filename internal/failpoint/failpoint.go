@@ -37,6 +37,10 @@ const (
 	KeysErasing Point = "keys.erasing" // keys are overwritten, which is not synced
 	KeysErased  Point = "keys.erased"  // the zeros are durable, not reported yet
 
+	CopyWritten  Point = "copy.written"  // the copy of the keys is whole, and not in the place of the old one
+	RestoreKeys  Point = "restore.keys"  // some of the keys are in the stage of a restore
+	RestoreMoved Point = "restore.moved" // some of the stage is in its place
+
 	IntentDecided   Point = "intent.decided"   // stages 1 to 7 have passed
 	IntentCommitted Point = "intent.committed" // durable, nothing was sent
 	IntentTicketed  Point = "intent.ticketed"  // its ticket is signed, not sent
