@@ -142,7 +142,7 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegration(PowerCut|ReadsLeaveNoRecord)$$' ./internal/e2e
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationServers$$' ./storage/jetstream
 	./.ci/opensearch fetch
-	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationCellFaults$$' ./internal/e2e
+	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegration(CellFaults|Decider)$$' ./internal/e2e
 
 .PHONY: bench
 bench: ## benchmarks of every package (whole paths: go run ./bench)

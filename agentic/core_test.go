@@ -87,8 +87,8 @@ func newCore(t *testing.T) *core {
 	}
 	c.serve(natsserver.Router, func(ctx context.Context, conn bus.Conn, ready chan<- struct{}) error {
 		return conn.Serve(ctx, bus.Service{
-			Name: bus.ServiceName(natsserver.Router), Version: "1.0.0", Queue: "router",
-			Endpoints: map[string]bus.Handler{bus.Intents: c.take},
+			Name: bus.ServiceName(natsserver.Router), Version: "1.0.0",
+			Each: map[string]bus.Handler{bus.Intents: c.take},
 		}, ready)
 	})
 	return c

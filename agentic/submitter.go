@@ -27,7 +27,7 @@ const answerTime = 4 * time.Minute
 // including the waits that refusals request.
 const (
 	signAttempts     = 3
-	noRouterAttempts = 7
+	noRouterAttempts = 3
 	mostWaited       = 30 * time.Second
 )
 
@@ -257,7 +257,7 @@ func (s *Submitter) submitPlan(ctx context.Context, t Turn, in intents.Spec, c i
 	}
 	ctx, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	reply, err := bus.Submit(ctx, s.bus, signed, s.after)
+	reply, err := bus.Submit(ctx, s.bus, bus.Intents, signed, s.after)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}

@@ -77,8 +77,12 @@ func serve(t *testing.T, c bus.Conn, s bus.Service) (stop func()) {
 // echo answers with its name and the request.
 func echo(name string, subjects ...string) bus.Service {
 	s := bus.Service{Name: bus.ServiceName(name), Version: "1.0.0", Queue: name, Endpoints: map[string]bus.Handler{}}
+	handlers := s.Endpoints
+	if name == natsserver.Router { // each router hears everything
+		s.Endpoints, s.Each = nil, handlers
+	}
 	for _, subject := range subjects {
-		s.Endpoints[subject] = func(_ context.Context, data []byte) []byte {
+		handlers[subject] = func(_ context.Context, data []byte) []byte {
 			return append([]byte(name+" "+subject+" "), data...)
 		}
 	}

@@ -2,14 +2,10 @@ package bus
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
-	"slices"
 	"strconv"
-	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
-	"github.com/nats-io/nats.go/micro"
 )
 
 // JournalStream is the stream with the records of a cell's journal; see storage/jetstream.
@@ -79,14 +75,13 @@ type Cell struct {
 	Replicas int      `json:"replicas"`
 	Leader   string   `json:"leader,omitempty"` // server of the stream
 	Behind   []string `json:"behind,omitempty"` // servers that do not have all of it
+	Router   string   `json:"router"`           // the router that decides; empty: none
 	Recorder string   `json:"recorder"`         // the active recorder; empty: none
 	Reached  int64    `json:"reached"`          // records that the documents have
-	Routers  []string `json:"routers"`          // instances that answer
 }
 
-// LookAtCell reads the status of a cell; c must be a router's. wait bounds how long routers may
-// take to answer.
-func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err error) {
+// LookAtCell reads the status of a cell; c must be a router's.
+func LookAtCell(ctx context.Context, c Conn) (out Cell, err error) {
 	js, err := JetStream(c)
 	if err != nil {
 		return out, err
@@ -110,6 +105,7 @@ func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err 
 		return out, err
 	}
 	for key, take := range map[string]func(string){
+		LeaseRouter:   func(v string) { out.Router = v },
 		LeaseRecorder: func(v string) { out.Recorder = v },
 		keyReached:    func(v string) { out.Reached, _ = strconv.ParseInt(v, 10, 64) },
 	} {
@@ -120,35 +116,5 @@ func LookAtCell(ctx context.Context, c Conn, wait time.Duration) (out Cell, err 
 			return out, err
 		}
 	}
-	out.Routers, err = c.(*conn).routers(wait) //nolint:forcetypeassert // JetStream has looked
-	return out, err
-}
-
-// routers returns the instances that answer the discovery of micro services.
-func (c *conn) routers(wait time.Duration) ([]string, error) {
-	subject, err := micro.ControlSubject(micro.InfoVerb, ServiceName("router"), "")
-	if err != nil {
-		return nil, err
-	}
-	inbox := c.nc.NewInbox()
-	sub, err := c.nc.SubscribeSync(inbox)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { _ = sub.Unsubscribe() }()
-	if err := c.nc.PublishRequest(subject, inbox, nil); err != nil {
-		return nil, err
-	}
-	out := []string{}
-	for until := time.Now().Add(wait); ; {
-		m, err := sub.NextMsg(time.Until(until))
-		if err != nil {
-			slices.Sort(out)
-			return out, nil // no more of them answers
-		}
-		var i micro.Info
-		if json.Unmarshal(m.Data, &i) == nil {
-			out = append(out, i.Metadata[instanceKey])
-		}
-	}
+	return out, nil
 }

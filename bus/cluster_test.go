@@ -73,7 +73,7 @@ func TestEveryPairOnCluster(t *testing.T) {
 	}
 	router, gateway, task := of("router"), of("gateway"), of("task")
 	core := knock(t, url, byKey(t, seeds[router.Serves]), nats.CustomInboxPrefix(bus.InboxPrefix("router_one")))
-	if _, err := core.QueueSubscribe("writ.directory.user", "router", func(m *nats.Msg) { _ = m.Respond([]byte("answered")) }); err != nil {
+	if _, err := core.QueueSubscribe("writ.directory.user", "one", func(m *nats.Msg) { _ = m.Respond([]byte("answered")) }); err != nil {
 		t.Fatal(err)
 	}
 	if err := core.FlushTimeout(patience); err != nil {

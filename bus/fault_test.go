@@ -67,7 +67,7 @@ func TestStreamFaults(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(c.Close)
-	_, look := bus.LookAtCell(t.Context(), c, time.Millisecond)
+	_, look := bus.LookAtCell(t.Context(), c)
 	for what, err := range map[string]error{"bucket writ": bus.EnsureCell(t.Context(), c), "stream FRAMES": bus.EnsureFrames(t.Context(), c), "stream JOURNAL": look} {
 		text := ""
 		if err != nil {

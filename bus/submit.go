@@ -3,7 +3,10 @@ package bus
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // AnswerTime is how long to wait for the answer to a signed intent before it is sent again; each
@@ -14,31 +17,50 @@ const AnswerTime = 10 * time.Second
 // intent.
 const maxSent = 4
 
-// Submit sends a signed intent to the routers and waits for its answer until ctx ends. Without an
-// answer, because the router died or hangs or the answer was lost, it sends the same bytes again.
-// Every router joins identical submissions, so there is one effect and one answer. after is
-// time.After.
-func Submit(ctx context.Context, conn Conn, signed []byte, after func(time.Duration) <-chan time.Time) ([]byte, error) {
+// A router that takes over listens within seconds. Until then a request that found no router is sent
+// again after each pause, so often.
+const (
+	absentPause = 250 * time.Millisecond
+	maxAbsent   = 40
+)
+
+// Submit sends a signed intent, or a batch of them, to the deciding router and waits for its answer
+// until ctx ends. Without an answer, because the router died or hangs or the answer was lost, it sends
+// the same bytes again. The router joins identical submissions, so there is one effect and one answer.
+// ErrNoResponders: no router has listened for ten seconds, and there was no effect that an answer
+// could tell of. after is time.After.
+func Submit(ctx context.Context, conn Conn, subject string, signed []byte, after func(time.Duration) <-chan time.Time) ([]byte, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	type answer struct {
 		data []byte
 		err  error
 	}
-	answers := make(chan answer, maxSent)
+	answers := make(chan answer, maxSent+maxAbsent)
 	send := func() {
-		data, err := conn.Request(ctx, Intents, signed)
+		data, err := conn.Request(ctx, subject, signed)
 		answers <- answer{data, err}
 	}
 	go send()
 	wait := AnswerTime
-	again := after(wait)
-	for sent, open := 1, 1; ; {
+	again, there := after(wait), (<-chan time.Time)(nil)
+	for sent, open, absent := 1, 1, 0; ; {
 		select {
 		case a := <-answers:
-			if open--; open == 0 || a.err == nil && !underWay(a.data) {
+			open--
+			switch {
+			case a.err == nil && !underWay(a.data):
+				return a.data, nil
+			case open > 0 || there != nil:
+			case errors.Is(a.err, ErrNoResponders) && absent < maxAbsent:
+				absent++
+				there = after(absentPause)
+			default:
 				return a.data, a.err
 			}
+		case <-there:
+			there, open = nil, open+1
+			go send()
 		case <-again:
 			sent, open = sent+1, open+1
 			go send()
@@ -49,6 +71,31 @@ func Submit(ctx context.Context, conn Conn, signed []byte, after func(time.Durat
 			}
 		case <-ctx.Done():
 			return nil, ctx.Err()
+		}
+	}
+}
+
+// askAgain is how long to wait for the answer to a question before it is asked again.
+const askAgain = 2 * time.Second
+
+// Ask asks the deciding router a question, which changes nothing, until it answers or ctx ends.
+// ErrNoResponders: no router has listened for ten seconds.
+func Ask(ctx context.Context, conn Conn, subject string, question []byte) ([]byte, error) {
+	for absent := 0; ; {
+		once, cancel := context.WithTimeout(ctx, askAgain)
+		data, err := conn.Request(once, subject, question)
+		cancel()
+		switch {
+		case err == nil || ctx.Err() != nil:
+			return data, err
+		case errors.Is(err, context.DeadlineExceeded):
+		case !errors.Is(err, ErrNoResponders) || absent == maxAbsent:
+			return nil, err
+		default:
+			absent++
+			if err := clock.Sleep(ctx, absentPause); err != nil {
+				return nil, err
+			}
 		}
 	}
 }

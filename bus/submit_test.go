@@ -52,7 +52,6 @@ func TestSubmit(t *testing.T) {
 		want    reply
 	}{
 		"answered at once":            {1, []to{{0, reply{"a", nil}}}, reply{"a", nil}},
-		"no router at all":            {1, []to{{0, reply{"", ErrNoResponders}}}, reply{"", ErrNoResponders}},
 		"it is under way":             {1, []to{{0, reply{inFlight, nil}}}, reply{inFlight, nil}},
 		"the first is lost":           {2, []to{{1, reply{"b", nil}}}, reply{"b", nil}},
 		"the first is late":           {2, []to{{0, reply{"a", nil}}}, reply{"a", nil}},
@@ -66,7 +65,7 @@ func TestSubmit(t *testing.T) {
 			after := func(d time.Duration) <-chan time.Time { waits <- d; return pass }
 			got := make(chan reply, 1)
 			go func() {
-				data, err := Submit(t.Context(), conn, []byte("signed"), after)
+				data, err := Submit(t.Context(), conn, Intents, []byte("signed"), after)
 				got <- reply{string(data), err}
 			}()
 			var sent []chan reply
@@ -86,6 +85,42 @@ func TestSubmit(t *testing.T) {
 			}
 			if r := <-got; r.data != x.want.data || !errors.Is(r.err, x.want.err) {
 				t.Errorf("%+v, want %+v", r, x.want)
+			}
+		})
+	}
+}
+
+// TestSubmitToNobody: an intent that finds no router is sent again for ten seconds, in which one may
+// take over.
+func TestSubmitToNobody(t *testing.T) {
+	for name, absent := range map[string]int{"until one listens": maxAbsent, "in vain": maxAbsent + 1} {
+		t.Run(name, func(t *testing.T) {
+			conn := answeredConn{requests: make(chan chan reply)}
+			now := make(chan time.Time)
+			close(now)
+			waited := time.Duration(0)
+			after := func(d time.Duration) <-chan time.Time {
+				if d == AnswerTime {
+					return nil
+				}
+				waited += d
+				return now
+			}
+			got := make(chan reply, 1)
+			go func() {
+				data, err := Submit(t.Context(), conn, Intents, []byte("signed"), after)
+				got <- reply{string(data), err}
+			}()
+			for range absent {
+				(<-conn.requests) <- reply{"", ErrNoResponders}
+			}
+			want := reply{"", ErrNoResponders}
+			if absent <= maxAbsent {
+				(<-conn.requests) <- reply{"a", nil}
+				want = reply{"a", nil}
+			}
+			if r := <-got; r.data != want.data || !errors.Is(r.err, want.err) || waited != 10*time.Second {
+				t.Errorf("%+v after %s, want %+v", r, waited, want)
 			}
 		})
 	}

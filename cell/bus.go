@@ -9,7 +9,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"time"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
@@ -101,9 +100,6 @@ type Status struct {
 	bus.Cell
 }
 
-// statusTime is how long the routers of a cell have to answer.
-const statusTime = 2 * time.Second
-
 // StatusOf asks a cell for its status, as one of its routers. keys are the directories of the
 // router's keys.
 func StatusOf(ctx context.Context, b Bus, keys []string) (s Status, err error) {
@@ -117,6 +113,6 @@ func StatusOf(ctx context.Context, b Bus, keys []string) (s Status, err error) {
 	}
 	defer conn.Close()
 	s.Origin = p.Origin()
-	s.Cell, err = bus.LookAtCell(ctx, conn, statusTime)
+	s.Cell, err = bus.LookAtCell(ctx, conn)
 	return s, err
 }

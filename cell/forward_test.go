@@ -3,6 +3,7 @@ package cell
 import (
 	"io"
 	"log/slog"
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"strings"
@@ -10,7 +11,7 @@ import (
 )
 
 // TestSeveral: a request goes to the next process, with its body, if one does not connect; a read
-// also if one serves nothing now. A request that may have had an effect is not repeated.
+// also if one serves nothing now.
 func TestSeveral(t *testing.T) {
 	serve := func(status int) (*httptest.Server, *int) {
 		calls := new(int)
@@ -73,6 +74,37 @@ func TestSeveral(t *testing.T) {
 		}
 		if _, err := Client(url); err == nil {
 			t.Errorf("%s is a client's", url)
+		}
+	}
+}
+
+// TestSeveralStopped: a process that takes requests and answers none delays them for a while, and a late
+// answer counts.
+func TestSeveralStopped(t *testing.T) {
+	listening, err := net.Listen("tcp", "127.0.0.1:0") // as one that is stopped
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = listening.Close() })
+	stopped := "http://" + listening.Addr().String()
+	asked, goOn := make(chan bool), make(chan bool)
+	slow := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		asked <- true
+		<-goOn
+		body, _ := io.ReadAll(r.Body)
+		_, _ = w.Write(append([]byte("late "), body...))
+	}))
+	t.Cleanup(slow.Close)
+	h, err := Forward([]string{stopped, slow.URL}, "router", "routers", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for range 2 {
+		go func() { <-asked; goOn <- true }()
+		w := httptest.NewRecorder()
+		h.ServeHTTP(w, httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/intents", strings.NewReader("intent")))
+		if w.Code != http.StatusOK || w.Body.String() != "late intent" {
+			t.Errorf("HTTP %d %s", w.Code, w.Body)
 		}
 	}
 }

@@ -12,8 +12,9 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// askTimeout bounds queries about people and plans, which CORE answers from memory.
-const askTimeout = 5 * time.Second
+// askTimeout bounds questions about people and plans, which the others answer from memory. It leaves
+// the time in which a router takes over from another one.
+const askTimeout = 15 * time.Second
 
 // ask sends a query and decodes the answer.
 func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
@@ -24,7 +25,7 @@ func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question
 	if err != nil {
 		return reply, err
 	}
-	raw, err = conn.Request(ctx, subject, raw)
+	raw, err = bus.Ask(ctx, conn, subject, raw)
 	if err != nil {
 		return reply, unanswered(err, "the router")
 	}

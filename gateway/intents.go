@@ -38,7 +38,7 @@ func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answe
 	}
 	ctx, cancel := context.WithTimeout(ctx, run+intentTTL)
 	defer cancel()
-	raw, err := bus.Submit(ctx, g.cfg.Bus, signed, time.After)
+	raw, err := bus.Submit(ctx, g.cfg.Bus, bus.Intents, signed, time.After)
 	if err != nil {
 		return nil, stopped(ctx, unanswered(err, "the router"), id, o.context.PlanID)
 	}

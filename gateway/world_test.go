@@ -116,9 +116,11 @@ func (w *world) serveOn(c bus.Conn, user string, endpoints map[string]bus.Handle
 	w.t.Helper()
 	ctx, cancel := context.WithCancel(w.t.Context())
 	ready, ended := make(chan struct{}), make(chan error, 1)
-	go func() {
-		ended <- c.Serve(ctx, bus.Service{Name: bus.ServiceName(user), Version: "1.0.0", Queue: user, Endpoints: endpoints, Each: w.each(c, user)}, ready)
-	}()
+	s := bus.Service{Name: bus.ServiceName(user), Version: "1.0.0", Queue: user, Endpoints: endpoints, Each: w.each(c, user)}
+	if user == natsserver.Router { // each router hears everything
+		s.Endpoints, s.Each = nil, endpoints
+	}
+	go func() { ended <- c.Serve(ctx, s, ready) }()
 	select {
 	case <-ready:
 	case err := <-ended:

@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"log/slog"
-	"slices"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 )
 
@@ -21,6 +21,13 @@ import (
 // Crash before the commit: nothing is left. After it: recovery ends the intent that was being
 // executed by its effect and cancels those after it.
 func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration) *intents.BatchAnswer {
+	if !r.decides() {
+		b, err := forward[*intents.BatchAnswer](ctx, r, bus.Batches, raw)
+		if err != nil {
+			return batchRefusal(nil, err)
+		}
+		return b
+	}
 	raws, err := r.openBatch(raw)
 	if err != nil {
 		return r.refuseBatch(ctx, nil, err)
@@ -50,12 +57,7 @@ func (r *Router) SubmitBatch(ctx context.Context, raw []byte, wait time.Duration
 // submitBatch runs the stages once. An answer returned with an error is that of a batch whose
 // intents were all submitted before and are in flight.
 func (r *Router) submitBatch(ctx context.Context, sent *batch) (*intents.BatchAnswer, error) {
-	var decided []*decision
-	var err error
-	r.seeingAll(ctx, func() (refused bool) {
-		decided, err = r.decideBatch(ctx, sent)
-		return err != nil || slices.ContainsFunc(decided, func(d *decision) bool { return d.Verdict == intents.Deny })
-	})
+	decided, err := r.decideBatch(ctx, sent)
 	if err != nil {
 		return nil, err
 	}

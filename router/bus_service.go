@@ -21,14 +21,14 @@ import (
 func (r *Router) Serve(ctx context.Context, ready chan<- struct{}) error {
 	defer r.running.Wait()
 	return r.cfg.Bus.Serve(ctx, bus.Service{
-		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Queue: "router", Workers: r.cfg.Slots + r.cfg.ChildSlots + r.cfg.Waits,
-		Endpoints: map[string]bus.Handler{
-			bus.Intents:           r.serveIntent,
-			bus.Batches:           r.serveBatch,
-			bus.DirectoryAPIKey:   questions(r, bus.APIKeyReply{Error: "not an API key request"}, r.apiKey),
-			bus.DirectoryUser:     questions(r, bus.UserReply{Error: "not a user request", Disabled: true}, r.user),
-			bus.DirectoryRegistry: questions(r, bus.RegistryReply{Error: "not a registry request"}, r.Registry),
-			bus.PlansSilent:       r.serveSilent,
+		Name: bus.ServiceName("router"), Version: "1.0.0", Description: "decides signed intents", Workers: r.cfg.Slots + r.cfg.ChildSlots + r.cfg.Waits,
+		Each: map[string]bus.Handler{
+			bus.Intents:           r.deciding(r.serveIntent),
+			bus.Batches:           r.deciding(r.serveBatch),
+			bus.DirectoryAPIKey:   r.deciding(questions(r, bus.APIKeyReply{Error: "not an API key request"}, r.apiKey)),
+			bus.DirectoryUser:     r.deciding(questions(r, bus.UserReply{Error: "not a user request", Disabled: true}, r.user)),
+			bus.DirectoryRegistry: r.deciding(questions(r, bus.RegistryReply{Error: "not a registry request"}, r.Registry)),
+			bus.PlansSilent:       r.deciding(r.serveSilent),
 		},
 	}, ready)
 }
@@ -50,8 +50,12 @@ func (r *Router) serveBatch(ctx context.Context, raw []byte) []byte {
 }
 
 // SubmitAndWait submits an intent and waits for an equal one in flight. If too many callers wait
-// already, the answer is IN_FLIGHT at once.
+// already, the answer is IN_FLIGHT at once. A router that does not decide sends the intent to the one
+// that does, and waits as long as that.
 func (r *Router) SubmitAndWait(ctx context.Context, raw []byte, wait time.Duration) (*intents.Answer, error) {
+	if !r.decides() {
+		return forward[*intents.Answer](ctx, r, bus.Intents, raw)
+	}
 	if err := r.unready(); err != nil {
 		return nil, err
 	}
@@ -95,11 +99,7 @@ func RefusalAnswer(raw []byte, err error) *intents.Answer {
 }
 
 func (r *Router) apiKey(q bus.APIKeyRequest) bus.APIKeyReply {
-	seen := r.cfg.Records.Next()
 	key, tenant, ok := r.state.APIKey(q.Hash)
-	if !ok && r.refreshed(context.Background(), seen) {
-		key, tenant, ok = r.state.APIKey(q.Hash)
-	}
 	if !ok {
 		return bus.APIKeyReply{}
 	}
@@ -143,7 +143,7 @@ func (r *Router) Registry(q bus.RegistryRequest) bus.RegistryReply {
 
 func (r *Router) serveSilent(_ context.Context, _ []byte) []byte {
 	began, claimed := r.began, []state.Silent(nil)
-	if r.cfg.Peers != nil { // drivers do not end with a router
+	if r.cfg.Term != nil { // drivers do not end with a router
 		began, claimed = 0, r.state.Silent(math.MaxInt64)
 	}
 	return r.reply(bus.SilentReply{

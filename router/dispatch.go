@@ -211,6 +211,9 @@ func (r *Router) requestOnce(ctx context.Context, x *execution, inputs []intents
 	if err := r.claims(ctx, &x.decision, &ticket); err != nil {
 		return report, err
 	}
+	if !r.decides() { // nothing is begun in another router's term
+		return intents.Report{Status: intents.Unstarted, Code: intents.DispatchUnavailable}, nil
+	}
 	token, err := intents.IssueTicket(r.cfg.Key, ticket)
 	if err != nil {
 		return report, err

@@ -28,15 +28,15 @@ const (
 func (r *Router) keptReport(ctx context.Context, x *execution, until time.Time) (report []byte, known bool) {
 	for unknown := 0; ; {
 		reply := r.askExecutor(ctx, x)
-		if unknown++; reply.State != bus.ReportUnknown {
-			unknown = 0
+		if unknown++; reply.State != bus.ReportUnknown || !r.settled() {
+			unknown = 0 // its ticket may still be begun
 		}
 		switch {
 		case reply.State == bus.ReportDone:
 			return reply.Report, true
 		case unknown == r.unknownReplies(), ctx.Err() != nil:
 			return nil, false
-		case reply.State == "" && !time.Now().Before(until):
+		case reply.State == "" && r.settled() && !time.Now().Before(until):
 			return nil, false
 		}
 		if clock.Sleep(ctx, listenerPause) != nil {
@@ -48,7 +48,7 @@ func (r *Router) keptReport(ctx context.Context, x *execution, until time.Time) 
 // unknownReplies is how many replies in a row must know nothing of an attempt. Beside other
 // processes of its executor, the one that began it may be late.
 func (r *Router) unknownReplies() int {
-	if r.cfg.Peers == nil {
+	if r.cfg.Term == nil {
 		return 1
 	}
 	return 3

@@ -86,14 +86,13 @@ func TestLostAnswerIsAskedFor(t *testing.T) {
 	})
 }
 
-// besideDead opens a world beside a router that dies with an intent open, and lets it recover.
-func besideDead(t *testing.T, effect catalog.Effect, reply func(*routertest.World) bus.ReportReply) (w *routertest.World, open *intents.Answer, stop func()) {
+// succeeding opens a world of a router that succeeds another one, which died with an intent open, and
+// lets it recover. Tickets of the dead one can be begun for ten seconds.
+func succeeding(t *testing.T, effect catalog.Effect, reply func(*routertest.World) bus.ReportReply) (w *routertest.World, open *intents.Answer, stop func()) {
 	t.Helper()
-	dead := new(peers)
-	dead.lost.Store(true)
 	w = routertest.New(t, routertest.Options{})
 	task := started(w, effect)
-	w.Beside(dead)
+	w.InTerm(newTerm(10 * time.Second))
 	w, open = left(w, task.CallIntent("feed", `{}`))
 	w.Bus.Keep(open.IntentID, 1, reply(w))
 	return w, open, recovering(w)
@@ -105,7 +104,7 @@ func TestRecoverByReport(t *testing.T) {
 	for _, effect := range []catalog.Effect{catalog.Pure, catalog.Idempotent, catalog.Once} {
 		bubble(t, func(t *testing.T) {
 			t.Helper()
-			w, open, stop := besideDead(t, effect, func(w *routertest.World) bus.ReportReply { return kept(w, paid) })
+			w, open, stop := succeeding(t, effect, func(w *routertest.World) bus.ReportReply { return kept(w, paid) })
 			defer stop()
 			time.Sleep(2 * time.Second)
 			synctest.Wait()
@@ -132,7 +131,7 @@ func TestRecoverOfOneProcess(t *testing.T) {
 func TestRecoverRunning(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
-		w, open, stop := besideDead(t, catalog.Once, func(*routertest.World) bus.ReportReply {
+		w, open, stop := succeeding(t, catalog.Once, func(*routertest.World) bus.ReportReply {
 			return bus.ReportReply{State: bus.ReportRunning}
 		})
 		defer stop()
@@ -153,7 +152,7 @@ func TestRecoverRunning(t *testing.T) {
 func TestRecoverAskingInVain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()
-		w, open, stop := besideDead(t, catalog.Once, func(*routertest.World) bus.ReportReply { return bus.ReportReply{} })
+		w, open, stop := succeeding(t, catalog.Once, func(*routertest.World) bus.ReportReply { return bus.ReportReply{} })
 		defer stop()
 		time.Sleep(runLimit(w) - time.Second)
 		if a, err := w.Router.Intent(w.Context(), *open.Position); err != nil || a.Outcome != nil {

@@ -27,10 +27,9 @@ const (
 // listenerPause is the pause between checks whether an executor listens.
 const listenerPause = 200 * time.Millisecond
 
-// Recover ends the intents that an earlier process left open, which Start has listed. The data
-// directory's lock proves that process dead. Beside other routers it also ends, as long as it runs,
-// what dead routers leave open (Peers). First it asks an executor that may have outlived the router:
-// it may run the intent still, or have its report. What is unknown ends by its effect: pure is
+// Recover ends the intents that an earlier router left open, which Start has listed. The data
+// directory's lock, or the term, proves that it writes nothing more. First it asks an executor that may
+// have outlived the router: it may run the intent still, or have its report. What is unknown ends by its effect: pure is
 // abandoned and may be sent again; idempotent is dispatched again; once is indeterminate and never
 // retried by itself.
 //
@@ -43,23 +42,14 @@ const listenerPause = 200 * time.Millisecond
 //
 // Crash: intents that have not ended are still open, and the next start continues.
 func (r *Router) Recover(ctx context.Context) error {
-	if r.cfg.Peers != nil {
-		return r.recoverLost(ctx)
-	}
 	var dispatched sync.WaitGroup
 	defer dispatched.Wait()
 	r.left = slices.DeleteFunc(r.left, func(x storage.OpenIntent) bool { return r.endUnexplained(ctx, x) })
 	r.untilExplained(ctx)
-	r.recoverLeft(ctx, &dispatched)
-	return nil
-}
-
-// recoverLeft ends the open intents; those dispatched again continue.
-func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 	batches := make(map[int64]bool)
 	for _, x := range r.left {
 		if ctx.Err() != nil {
-			return
+			return nil
 		}
 		open, err := r.resume(ctx, x, batches)
 		if err != nil {
@@ -84,11 +74,12 @@ func (r *Router) recoverLeft(ctx context.Context, dispatched *sync.WaitGroup) {
 			end()
 		}
 	}
+	return nil
 }
 
 // outlived reports whether the executor of an intent may have outlived the router that dispatched
 // it. On a node only those of other programs may: the others ended with its process.
-func (r *Router) outlived(x *execution) bool { return r.cfg.Peers != nil || x.row.Vendor() }
+func (r *Router) outlived(x *execution) bool { return r.cfg.Term != nil || x.row.Vendor() }
 
 // endOpen ends an intent that was left open: by its executor's report, or by its effect if the
 // executor knows nothing of it; again: it is to be dispatched. If ctx ends meanwhile, it stays open.

@@ -80,7 +80,7 @@ type Config struct {
 	Rates                    Rates
 	// Crashed: the last router of this log did not shut down in order.
 	Crashed bool
-	Peers   Peers // nil: no other router has this log
+	Term    Term // nil: no other router has this log
 
 	Breakers     *breakers.Terms // nil: the default ones
 	BreakerStore breakers.Store  // nil: breakers end with the process
@@ -161,10 +161,8 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	r.began = r.cfg.Records.Next()
 	var err error
-	if r.cfg.Peers == nil {
-		if r.left, err = r.cfg.Journal.OpenIntents(ctx); err != nil {
-			return err
-		}
+	if r.left, err = r.cfg.Journal.OpenIntents(ctx); err != nil {
+		return err
 	}
 	if err := r.ExpireHolds(ctx); err != nil {
 		return err
@@ -175,10 +173,17 @@ func (r *Router) Start(ctx context.Context) error {
 	return nil
 }
 
-// Ready reports whether the router accepts intents of everybody.
+// Ready reports whether intents of everybody that are sent to this router are accepted: by itself, or by
+// the one that decides if it could take over from that.
 func (r *Router) Ready() bool {
-	reason, _ := r.Unexplained()
-	return r.unready() == nil && reason == ""
+	if reason, _ := r.Unexplained(); reason != "" {
+		return false
+	}
+	if !r.decides() {
+		_, blocked := r.blocked()
+		return !blocked && r.state.Err() == nil
+	}
+	return r.unready() == nil
 }
 
 // unready is the refusal of all intents, with the reason and what to do about it; nil if intents
@@ -234,7 +239,12 @@ func (r *Router) recordVersions(ctx context.Context) error {
 
 // PolicyChanged records a policy that was put in force while running. The first decision by it would
 // do so, too.
-func (r *Router) PolicyChanged(ctx context.Context) error { return r.recordVersions(ctx) }
+func (r *Router) PolicyChanged(ctx context.Context) error {
+	if !r.decides() {
+		return nil
+	}
+	return r.recordVersions(ctx)
+}
 
 // policyRecorded reports whether the record has the policy that decided in force, where the decision
 // looked. If not, it records the policy and returns errStale: whoever reads the record finds no

@@ -2,7 +2,6 @@ package router_test
 
 import (
 	"context"
-	"fmt"
 	"runtime"
 	"sync"
 	"testing"
@@ -11,7 +10,6 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
-	"aob.dev/writ/router"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -36,31 +34,24 @@ func onDisk(t *testing.T, dir string, floor int64) func(storage.Observer) router
 // submissions of one key at once.
 const submissions = 1000
 
-// A thousand submissions of one key at once, in the same bytes and with new signatures, through one
-// router and through two over one journal: one effect, one pair of records, and the same receipt
-// for each.
+// A thousand submissions of one key at once, in the same bytes and with new signatures: one effect, one
+// pair of records, and the same receipt for each.
 func TestOneKeyManySubmissions(t *testing.T) {
 	for _, typ := range []string{"dispatched", "by the router"} {
-		for routers := 1; routers <= 2; routers++ {
-			t.Run(fmt.Sprintf("%s, routers %d", typ, routers), func(t *testing.T) {
-				w := routertest.New(t, routertest.Options{Open: onDisk(t, t.TempDir(), -1), Twice: routers == 2, Slots: 2 * submissions, ChildSlots: 2 * submissions, Waits: 2 * submissions})
-				task := started(w, catalog.Once)
-				intent := task.CallIntent("feed", `{}`)
-				if typ == "by the router" {
-					intent = task.ClaimIntent(2)
-				}
-				oneEffect(w, intent)
-			})
-		}
+		t.Run(typ, func(t *testing.T) {
+			w := routertest.New(t, routertest.Options{Open: onDisk(t, t.TempDir(), -1), Slots: 2 * submissions, ChildSlots: 2 * submissions, Waits: 2 * submissions})
+			task := started(w, catalog.Once)
+			intent := task.CallIntent("feed", `{}`)
+			if typ == "by the router" {
+				intent = task.ClaimIntent(2)
+			}
+			oneEffect(w, intent)
+		})
 	}
 }
 
 func oneEffect(w *routertest.World, intent routertest.Intent) {
 	w.Helper()
-	entrances := []*router.Router{w.Router}
-	if w.Other != nil {
-		entrances = append(entrances, w.Other)
-	}
 	var raws [][]byte
 	for range 10 {
 		raws = append(raws, w.Sign(intent))
@@ -72,7 +63,7 @@ func oneEffect(w *routertest.World, intent routertest.Intent) {
 	for i := range answers {
 		all.Go(func() {
 			<-begin
-			a, err := entrances[i%len(entrances)].SubmitAndWait(w.Context(), raws[i%len(raws)], time.Minute)
+			a, err := w.Router.SubmitAndWait(w.Context(), raws[i%len(raws)], time.Minute)
 			if err != nil {
 				w.Error(err)
 				return
@@ -100,26 +91,6 @@ func oneEffect(w *routertest.World, intent routertest.Intent) {
 	}
 	if n := len(w.Bus.Calls("skill.call")) - effects; n != want {
 		w.Errorf("%d effects", n)
-	}
-}
-
-// What one router has accepted is a duplicate to the other, whatever its type.
-func TestTwoRoutersOneJournal(t *testing.T) {
-	w := routertest.New(t, routertest.Options{Twice: true})
-	task := started(w, catalog.Once)
-	o := task.CallIntent("feed", `{}`)
-	o.Key = "k"
-	raw := w.Sign(o)
-	first := w.Want(w.Send(raw), intents.OK)
-	a, err := w.Other.Submit(t.Context(), raw)
-	w.Must(err)
-	if !a.Replayed || a.Receipt != first.Receipt || len(w.Bus.Calls("skill.call")) != 1 {
-		t.Errorf("%+v", a)
-	}
-	conflict := task.CallIntent("feed", `{"n":1}`)
-	conflict.Key = "k"
-	if a, err = w.Other.Submit(t.Context(), w.Sign(conflict)); err != nil || a.Code != intents.ConflictIdempotency || a.Position == nil {
-		t.Errorf("%+v, %v", a, err)
 	}
 }
 

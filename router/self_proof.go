@@ -144,7 +144,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 		return nil, err
 	}
 	own := r.cfg
-	own.State, own.Journal, own.Policy, own.Peers = fresh, emptyJournal{}, policies.NewLive(engine), nil
+	own.State, own.Journal, own.Policy, own.Term = fresh, emptyJournal{}, policies.NewLive(engine), nil
 	world := &Router{cfg: own, state: fresh}
 	return &proof{router: world, planner: signers[intents.RolePlanner], grant: grant, origin: origin, now: now}, nil
 }

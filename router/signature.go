@@ -2,7 +2,6 @@ package router
 
 import (
 	"context"
-	"errors"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -17,11 +16,8 @@ func (r *Router) verify(ctx context.Context, raw []byte) (env *intents.Envelope,
 		return nil, err
 	}
 	began := time.Now()
-	r.seeingAll(ctx, func() (refused bool) {
-		v := r.state.View()
-		env, err = checkRevocation(v, func() (*intents.Envelope, error) { return u.Verify(r.verifier(v, r.now())) }) // 2
-		return mayChange(err)
-	})
+	v := r.state.View()
+	env, err = checkRevocation(v, func() (*intents.Envelope, error) { return u.Verify(r.verifier(v, r.now())) }) // 2
 	r.took(ctx, "signature", began)
 	if err != nil {
 		return nil, err
@@ -76,10 +72,3 @@ type signedError struct {
 func (e *signedError) Unwrap() error { return e.error }
 
 func signed(env *intents.Envelope, err error) error { return &signedError{err, env.Signer().KID} }
-
-// mayChange reports whether an error may be due to a key or task that another router has committed
-// and of which this router has no record yet.
-func mayChange(err error) bool {
-	var x *intents.Refusal
-	return errors.As(err, &x) && (x.Code == intents.KeyUnknown || x.Code == intents.KeyRevoked || x.Code == intents.TaskScope)
-}

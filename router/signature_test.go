@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"testing"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -45,3 +46,9 @@ func TestSignatureIsVerifiedOnce(t *testing.T) {
 		}
 	}
 }
+
+// telling reports each stage of an intent.
+type telling struct{ stage func(string) }
+
+func (m *telling) Stage(stage string, _ time.Duration) { m.stage(stage) }
+func (*telling) Decided(string, string, []string)      {}

@@ -6,12 +6,12 @@ import (
 	"time"
 )
 
-// cell is what is simulated: a journal that its routers write and follow, executors and a
+// cell is what is simulated: a journal, the router that decides and writes it, executors and a
 // recorder.
 type cell struct {
-	rate                   float64 // intents that come a second
-	routers, cores, atOnce int     // routers; cores of each for intents; what executors ask at once
-	seed                   uint64
+	rate          float64 // intents that come a second
+	cores, atOnce int     // cores of the router for intents; what executors ask at once
+	seed          uint64
 }
 
 // simulation is one run of a cell.
@@ -21,7 +21,7 @@ type simulation struct {
 	measured      Measured
 	random        *rand.Rand
 	trip, service time.Duration
-	all           []*router
+	router        router
 	stored        int // groups that the journal has taken
 
 	journal, executor, recorder *station
@@ -42,7 +42,6 @@ type router struct {
 	waiting        []func()
 	flying         bool
 	applied        int // groups
-	behind         int // than which it has to see more before it writes again
 }
 
 // newSimulation of a cell.
@@ -52,9 +51,7 @@ func newSimulation(c cell, m Measured, a Assumptions) *simulation {
 	s.service = m.takes(1, Executor) + time.Duration(a.Value("service_ms")*float64(time.Millisecond))
 	stations := func(n int) *station { return &station{events: &s.events, free: n} }
 	s.journal, s.executor, s.recorder = stations(1), stations(c.atOnce), stations(1)
-	for range c.routers {
-		s.all = append(s.all, &router{intents: stations(c.cores), state: stations(1), behind: -1})
-	}
+	s.router = router{intents: stations(c.cores), state: stations(1)}
 	return s
 }
 
@@ -69,14 +66,14 @@ func (s *simulation) arrive(until time.Duration) {
 	})
 }
 
-// leastInside and mostInside bound a crowd; the least fills groups of several routers.
+// leastInside and mostInside bound a crowd; the least fills groups.
 const leastInside, mostInside = 2048, 100_000
 
-// crowd has so many intents inside, always, that routers with so many cores and the journal
-// have enough to do, however long executors take.
-func (s *simulation) crowd(cores int) {
+// crowd has so many intents inside, always, that the router and the journal have enough to do, however
+// long executors take.
+func (s *simulation) crowd() {
 	s.crowded = true
-	n := float64(cores) * float64(s.service) / float64(s.measured.takes(1, Router))
+	n := float64(s.cores) * float64(s.service) / float64(s.measured.takes(1, Router))
 	for range int(min(leastInside+n, mostInside)) {
 		s.intent()
 	}
@@ -93,13 +90,12 @@ func (s *simulation) enters(n int) {
 	s.inside, s.since = s.inside+n, s.now
 }
 
-// intent goes to the next router, which decides and commits it, has it carried out and
-// commits the outcome.
+// intent goes to the router, which decides and commits it, has it carried out and commits the outcome.
 func (s *simulation) intent() {
-	r, came, half := s.all[s.came%len(s.all)], s.now, s.measured.takes(0.5, Router)
+	came, half := s.now, s.measured.takes(0.5, Router)
 	s.came++
 	s.enters(1)
-	works := func(then func()) { r.intents.serve(half, func() { s.commit(r, func() { s.travel(then) }) }) }
+	works := func(then func()) { s.router.intents.serve(half, func() { s.commit(func() { s.travel(then) }) }) }
 	answered := func() {
 		s.enters(-1)
 		s.latencies = append(s.latencies, s.now-came)
@@ -112,54 +108,42 @@ func (s *simulation) intent() {
 }
 
 // commit waits for the router's next group.
-func (s *simulation) commit(r *router, then func()) {
-	r.waiting = append(r.waiting, then)
-	s.send(r)
+func (s *simulation) commit(then func()) {
+	s.router.waiting = append(s.router.waiting, then)
+	s.send()
 }
 
-// send has the journal write what waits in a router as one message. The journal takes it
-// only if the router has seen all that is stored; else it goes on when it has seen more.
-func (s *simulation) send(r *router) {
+// send has the journal write what waits in the router as one message.
+func (s *simulation) send() {
+	r := &s.router
 	n := min(len(r.waiting), GroupSizes[len(GroupSizes)-1])
-	if r.flying || n == 0 || r.applied <= r.behind {
+	if r.flying || n == 0 {
 		return
 	}
 	r.flying = true
-	seen := r.applied
 	s.travel(func() {
-		if seen != s.stored {
-			s.travel(func() {
-				r.flying, r.behind = false, seen
-				s.send(r)
-			})
-			return
-		}
 		s.stored++
 		group := r.waiting[:n:n]
 		r.waiting = r.waiting[n:]
 		// Its servers tell each other before they answer.
-		s.journal.serve(s.measured.group(n)+2*s.trip, func() { s.follow(r, group) })
+		s.journal.serve(s.measured.group(n)+2*s.trip, func() { s.follow(group) })
 	})
 }
 
-// follow has all routers and the recorder see a group; its own router goes on with it.
-func (s *simulation) follow(own *router, group []func()) {
-	total, at := float64(len(group))/2, s.now
-	for _, r := range s.all {
-		s.travel(func() {
-			r.state.serve(s.measured.takes(total, Apply), func() {
-				r.applied++
-				if r == own {
-					s.committed.count(s.now, len(group))
-					r.flying = false
-					for _, then := range group {
-						then()
-					}
-				}
-				s.send(r)
-			})
+// follow has the router and the recorder see a group; the router goes on with it.
+func (s *simulation) follow(group []func()) {
+	total, at, r := float64(len(group))/2, s.now, &s.router
+	s.travel(func() {
+		r.state.serve(s.measured.takes(total, Apply), func() {
+			r.applied++
+			s.committed.count(s.now, len(group))
+			r.flying = false
+			for _, then := range group {
+				then()
+			}
+			s.send()
 		})
-	}
+	})
 	s.travel(func() {
 		s.recorder.serve(s.measured.takes(total, Recorder, Ledger), func() {
 			s.recorded.count(s.now, len(group))
@@ -193,9 +177,8 @@ func (m *meter) rate() float64 {
 // What has begun may end later.
 func (s *simulation) use() (names []string, shares []float64) {
 	of := func(x *station, n int) float64 { return min(1, x.worked.Seconds()/s.now.Seconds()/float64(n)) }
-	first := s.all[0]
 	return []string{"recorder", "journal", "state", "router"},
-		[]float64{of(s.recorder, 1), of(s.journal, 1), of(first.state, 1), of(first.intents, s.cores)}
+		[]float64{of(s.recorder, 1), of(s.journal, 1), of(s.router.state, 1), of(s.router.intents, s.cores)}
 }
 
 // quantile of durations, in milliseconds; 0 of none.

@@ -67,7 +67,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		serves.replies = bus.MaxReplies // it reports progress while it works
 		return asker(accountTask, inbox), serves
 	case Router:
-		r := router(inbox)
+		r := router(instance, inbox)
 		return r, r
 	case Recorder:
 		r := recorder(inbox)
@@ -141,23 +141,23 @@ func executor(name, group string, types []string) *right {
 	return &right{account: accountExec, publish: []string{bus.Log(name)}, subscribe: subjects, answers: intentTime}
 }
 
-// Subjects that routers of a cell write, and on which they report to each other that they are
-// alive.
+// Subjects that routers of a cell write.
 const (
-	journalAll  = "journal.>"
-	keysAll     = "keys.>"
-	routerAlive = "writ.alive.*"
+	journalAll = "journal.>"
+	keysAll    = "keys.>"
 )
 
-func router(inbox string) *right {
+// router serves every request that the others do, too: one that is stopped may be the only one that
+// receives it. It sends submissions to the one that decides.
+func router(instance, inbox string) *right {
 	r := &right{
 		account:   accountCore,
-		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", journalAll, keysAll, routerAlive),
-		subscribe: []string{discovery, inbox, routerAlive},
+		publish:   append(imports(accountCore), "$JS.API.>", "$JS.ACK.>", "$JS.FC.>", "$KV."+bus.Bucket+".>", journalAll, keysAll, bus.Intents, bus.Batches),
+		subscribe: []string{discovery, inbox},
 		answers:   intentTime,
 	}
 	for _, subject := range []string{bus.Intents, bus.Batches, bus.DirectoryAPIKey, bus.DirectoryUser, bus.DirectoryRegistry, bus.PlansSilent} {
-		r.subscribe = append(r.subscribe, queued(subject, Router))
+		r.subscribe = append(r.subscribe, queued(subject, instance))
 	}
 	return r
 }

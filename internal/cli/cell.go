@@ -86,6 +86,6 @@ func cellStatus(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		return answer{data: s, text: render("cell", s), end: unless(len(s.Routers) > 0 && s.Recorder != "", "the cell is not whole")}, nil
+		return answer{data: s, text: render("cell", s), end: unless(s.Router != "" && s.Recorder != "", "the cell is not whole")}, nil
 	})
 }

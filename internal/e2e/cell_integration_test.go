@@ -221,7 +221,7 @@ func TestIntegrationCell(t *testing.T) {
 	}
 	ask()
 	status := c.writ("admin", "cell", "status", "--config", c.config, "--instance", "r1", "--keys", filepath.Join(c.dir, "router", "keys"))
-	if !strings.Contains(status, "recorder  c1") || !strings.Contains(status, "routers   r1") {
+	if !strings.Contains(status, "recorder  c1") || !strings.Contains(status, "router    r1") {
 		t.Errorf("status:\n%s", status)
 	}
 	c.rotate("router", gateway.url)

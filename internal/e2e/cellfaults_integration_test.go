@@ -60,7 +60,8 @@ type faulty struct {
 	depot   *depot
 	key     string
 	roles   []faultyRole
-	urls    []string // of gateways
+	ways    []natstest.Way // of routers
+	urls    []string       // of gateways
 
 	ctx          context.Context // of the users
 	stop         context.CancelFunc
@@ -112,6 +113,7 @@ func startFaulty(t *testing.T) *faulty {
 	m := &mind{}
 	model := []string{"--model", "openai:mock", "--model-url", serveModel(t, general{m, sends(m)})}
 	recorders := f.startTwo("recorder", nil)
+	f.ways = []natstest.Way{f.servers.Way(), f.servers.Way()}
 	routers := f.startTwo("router", flags("--recorders", recorders))
 	for _, role := range []string{"manager", "planner", "task", "workflow"} {
 		f.startTwo(role, model)
@@ -147,7 +149,11 @@ func (f *faulty) startTwoOf(name string, roles, more []string) (urls []string) {
 	r := faultyRole{name: name, roles: roles}
 	for i, instance := range twice {
 		at := freeAddress(f.T) // the same one after a restart
-		r.processes[i] = f.serve(instance, roles, append([]string{"--listen", at}, more...)...)
+		own := append([]string{"--listen", at}, more...)
+		if name == "router" {
+			own = append(own, flags("--bus", f.ways[i].URLs())...)
+		}
+		r.processes[i] = f.serve(instance, roles, own...)
 		urls = append(urls, r.processes[i].url)
 	}
 	f.roles = append(f.roles, r)
@@ -240,7 +246,7 @@ func (f *faulty) killRole() {
 }
 
 // supervise starts again what has ended, as whoever runs the processes does. By themselves only
-// recorders end: one that may have lost its lease.
+// recorders and routers end: one that may have lost its lease.
 func (f *faulty) supervise() {
 	f.Helper()
 	for _, r := range f.roles {
@@ -251,7 +257,7 @@ func (f *faulty) supervise() {
 				continue
 			}
 			status, ok := x.cmd.ProcessState.Sys().(syscall.WaitStatus)
-			if ok && !status.Signaled() && r.name != "recorder" {
+			if ok && !status.Signaled() && r.name != "recorder" && r.name != "router" {
 				f.Errorf("%s ended by itself: %v\n%s", r.name, x.cmd.ProcessState, x.stderr.Bytes())
 			}
 			f.restart(r.name, x)

@@ -19,8 +19,7 @@ import (
 func (n *Node) openStream(ctx context.Context) error {
 	role, instance := natsserver.Recorder, ""
 	if n.has(natsserver.Router) {
-		// A new one at each start: intents left open by an earlier process of this name belong to a
-		// lost router.
+		// A new one at each start: an earlier process of this name is another router.
 		role, instance = natsserver.Router, n.cfg.Cluster.Bus.Instance+"-"+strings.ToLower(rand.Text())
 	}
 	conn := n.conns.of(role)
@@ -48,7 +47,7 @@ func (n *Node) openStream(ctx context.Context) error {
 // followStream opens the journal; snap may be nil.
 func (n *Node) followStream(ctx context.Context, conn bus.Conn, instance string, snap *snapshot.CellSnapshot) (_ snapshot.Journal, _ *state.State, err error) {
 	n.forgetFailure()
-	n.journal, n.peers = nil, nil
+	n.journal, n.stream = nil, nil
 	contents := &snapshot.CellContents{State: state.New()}
 	if snap != nil {
 		if contents, err = snap.Contents(); err != nil {
@@ -73,8 +72,6 @@ func (n *Node) followStream(ctx context.Context, conn bus.Conn, instance string,
 		return nil, nil, err // not j: as an interface it would not be nil
 	}
 	n.journal = j
-	if instance != "" {
-		n.peers = jetstream.NewRouters(j)
-	}
+	n.stream = j
 	return j, n.directory, nil
 }

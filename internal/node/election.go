@@ -24,25 +24,34 @@ func (n *Node) startElection(g *group) error {
 	return nil
 }
 
-// elected waits for the lease of the recorders, and records under it. Losing it ends the process:
-// the next start waits for it again.
+// elected records under the lease of the recorders.
 func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 	lease, err := n.lease(ctx, conn)
 	if err != nil {
 		return err
 	}
-	n.cfg.Log.InfoContext(ctx, "waits to be the recorder of the cell")
-	if lease.Take(ctx) != nil {
+	return n.underLease(ctx, lease, "recorder", func(g *group) error { return n.openRecording(ctx, g, conn) }, func() error {
+		n.recording.Store(false)
+		return closed(n.ledger) // as long as the journal is open
+	})
+}
+
+// underLease waits for a lease and works under it: begin starts services in a group, and end is called
+// when they have stopped. Losing the lease is an error, which ends the process: the next start waits
+// for it again.
+func (n *Node) underLease(ctx context.Context, l *bus.Lease, role string, begin func(*group) error, end func() error) (err error) {
+	n.cfg.Log.InfoContext(ctx, "waits to be the "+role+" of the cell")
+	if l.Take(ctx) != nil {
 		return nil // ctx has ended
 	}
-	n.cfg.Log.InfoContext(ctx, "is the recorder of the cell")
+	n.cfg.Log.InfoContext(ctx, "is the "+role+" of the cell")
 	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	lost := make(chan error, 1)
-	go func() { lost <- lease.Keep(keeping) }()
+	go func() { lost <- l.Keep(keeping) }()
 
 	g := newGroup(ctx)
-	if err = n.openRecording(ctx, g, conn); err == nil {
+	if err = begin(g); err == nil {
 		select {
 		case <-ctx.Done():
 		case err = <-g.failed:
@@ -50,9 +59,7 @@ func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 			lost <- nil
 		}
 	}
-	err = errors.Join(err, g.stop())
-	n.recording.Store(false)
-	err = errors.Join(err, closed(n.ledger)) // as long as the journal is open
+	err = errors.Join(err, g.stop(), end())
 	release()
 	<-lost //nolint:errcheck // the lease is given back after the last write
 	return err

@@ -155,7 +155,8 @@ type Node struct {
 	holdings  *router.Holdings
 	ledger    *ledger.Ledger
 	recording atomic.Bool        // ledger is open
-	peers     *jetstream.Routers // of a router of a cell
+	stream    *jetstream.Journal // the journal of a cell
+	term      *term              // of a router of a cell
 	router    *router.Router
 	gateway   *gateway.Gateway
 	api       http.Handler       // routers' interface, and with a gateway for API keys; nil: not made yet

@@ -30,7 +30,7 @@ func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*i
 	if err != nil {
 		return nil, err
 	}
-	a, err := n.router.Submit(ctx, signed)
+	a, err := n.router.SubmitAndWait(ctx, signed, 0)
 	if err != nil {
 		a = router.RefusalAnswer(signed, err)
 	}

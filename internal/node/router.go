@@ -15,18 +15,21 @@ import (
 
 // openRouter makes the router.
 func (n *Node) openRouter(ctx context.Context) (err error) {
-	var peers router.Peers
-	if n.peers != nil {
-		peers = n.peers
+	var term router.Term
+	if !n.standalone() {
+		if n.term, err = n.openTerm(ctx); err != nil {
+			return err
+		}
+		term = n.term
 	}
 	secret, err := n.keySecret()
 	if err != nil {
 		return err
 	}
 	n.router, err = router.New(router.Config{
-		Peers: peers, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns.of(natsserver.Router),
+		Term: term, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns.of(natsserver.Router),
 		Key: n.keys.Signer(intents.RoleRouter), KeySecret: secret, Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Rate: n.rateOf, Meter: n.intents, Crashed: n.peers != nil || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
+		Rate: n.rateOf, Meter: n.intents, Crashed: !n.standalone() || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
 	})
 	if err == nil {
 		n.lookErasures(ctx)
@@ -55,16 +58,24 @@ func (n *Node) erasing() storage.Journal {
 	return n.snapshots.Erasing(n.journal)
 }
 
-// startRouter starts accepting intents. Intents left open by an earlier process, or by another
-// router that dies, are completed meanwhile.
+// startRouter starts accepting intents: at once, or in a cell when this router is the one that decides.
 func (n *Node) startRouter(g *group) error {
-	if n.peers != nil {
-		g.run("routers", n.peers.Run)
+	if n.term != nil {
+		g.run("router", n.decide)
+		return nil
 	}
-	if err := g.serve("router", n.router.Serve); err != nil {
+	return n.startDeciding(g)
+}
+
+// startDeciding starts accepting intents. Those that an earlier router left open are ended meanwhile.
+func (n *Node) startDeciding(g *group) error {
+	if err := n.router.Start(g.ctx); err != nil {
 		return err
 	}
-	if err := n.router.Start(g.ctx); err != nil {
+	if n.term != nil {
+		n.term.decides.Store(true)
+	}
+	if err := g.serve("router", n.router.Serve); err != nil {
 		return err
 	}
 	g.run("recovery", n.recover)

@@ -3,12 +3,12 @@ package jetstream_test
 import (
 	"bufio"
 	"context"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
 	"os/exec"
 	"strings"
-	"sync"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -37,20 +37,31 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
+// succeeded is the exit status of a router that another one has succeeded.
+const succeeded = 7
+
 func writeUntilKilled(of []string) error {
 	ctx := context.Background()
 	js, err := natstest.Dial(of[0], of[1])
 	if err != nil {
 		return err
 	}
-	j, err := jetstream.Open(ctx, js, jetstream.Options{Instance: of[2], OnFatal: func(err error) { panic(err) }})
+	j, err := jetstream.Open(ctx, js, jetstream.Options{Instance: of[2], OnFatal: func(err error) {
+		if errors.Is(err, jetstream.ErrSucceeded) {
+			os.Exit(succeeded)
+		}
+		panic(err)
+	}})
 	if err != nil {
+		return err
+	}
+	if err := j.Lead(ctx, func() error { return nil }); err != nil {
 		return err
 	}
 	return storagetest.Write(ctx, j, of[2], os.Stdout)
 }
 
-// cell is a cluster with routers that write, and their output.
+// cell is a cluster with routers that write one after the other, and their output.
 type cell struct {
 	*natstest.Cluster
 	t            *testing.T
@@ -79,11 +90,11 @@ func newCell(t *testing.T) *cell {
 	return c
 }
 
-// router is a process that writes.
+// router is a process that writes until another one succeeds it.
 type router struct {
 	*exec.Cmd
-	killed atomic.Bool
-	ended  chan struct{}
+	killed, replaced atomic.Bool
+	ended            chan struct{}
 }
 
 func (c *cell) start() *router {
@@ -107,7 +118,11 @@ func (c *cell) start() *router {
 			default:
 			}
 		}
-		if err := r.Wait(); !r.killed.Load() && c.t.Context().Err() == nil {
+		err := r.Wait()
+		if r.replaced.Load() && r.ProcessState.ExitCode() == succeeded {
+			return
+		}
+		if !r.killed.Load() && c.t.Context().Err() == nil {
 			c.t.Errorf("a router ended by itself: %v", err)
 		}
 	}()
@@ -152,6 +167,9 @@ func (c *cell) check() {
 		}
 		// An answer of a leader that was just deposed may lack the last messages. What is
 		// committed comes after all of them.
+		if err := j.Lead(ctx, func() error { return nil }); err != nil {
+			c.t.Fatalf("lead: %v", err)
+		}
 		if _, err := j.Commit(ctx, storagetest.CrashCommit("the end", 1)); err != nil {
 			c.t.Fatalf("write behind the end: %v", err)
 		}
@@ -160,80 +178,27 @@ func (c *cell) check() {
 	c.t.Logf("%d commits, %d outcomes acknowledged", len(c.all.Commits), len(c.all.Outcomes))
 }
 
-// TestKilledRouters kills, and holds, one of two routers that write the same journal, again
-// and again. The other one continues.
+// TestKilledRouters kills, and holds, the router that writes, again and again. The next one continues,
+// and one that was held writes nothing when it wakes, and ends.
 func TestKilledRouters(t *testing.T) {
 	c := newCell(t)
-	running := []*router{c.start(), c.start()}
+	running := c.start()
 	for range 4 {
 		c.more(c.random.IntN(600))
-		if i := c.random.IntN(2); c.random.IntN(3) > 0 {
-			running[i].kill()
-			c.more(c.random.IntN(100))
-			running[i] = c.start()
-		} else {
-			held := running[i].Process
-			_ = held.Signal(syscall.SIGSTOP)
-			c.more(c.random.IntN(300))
-			_ = held.Signal(syscall.SIGCONT)
+		before := running
+		if c.random.IntN(3) > 0 {
+			before.kill()
+			running = c.start()
+			continue
 		}
+		before.replaced.Store(true)
+		_ = before.Process.Signal(syscall.SIGSTOP)
+		running = c.start()
+		c.more(1 + c.random.IntN(300))
+		_ = before.Process.Signal(syscall.SIGCONT)
+		<-before.ended
 	}
 	c.more(100)
-	for _, r := range running {
-		r.kill()
-	}
+	running.kill()
 	c.check()
-}
-
-// TestOneAnswerForTwoRouters: routers that want the same key at once, and one that asks
-// again where it has had no answer.
-func TestOneAnswerForTwoRouters(t *testing.T) {
-	c := newCell(t)
-	var journals []*jetstream.Journal
-	for i := range 3 {
-		j, err := jetstream.Open(t.Context(), c.Connect(t, c.account), jetstream.Options{Instance: fmt.Sprint(i)})
-		if err != nil {
-			t.Fatalf("open journal %d: %v", i, err)
-		}
-		t.Cleanup(func() { _ = j.Close() })
-		journals = append(journals, j)
-	}
-	for round := range 20 {
-		var wins atomic.Int64
-		var first atomic.Int64
-		var running sync.WaitGroup
-		for i, j := range journals {
-			running.Go(func() {
-				commit := storagetest.CrashCommit(fmt.Sprint("round ", round), 2) // one key
-				commit.ID = fmt.Sprint(round, "/", i)
-				r, err := j.Commit(t.Context(), commit)
-				if err != nil {
-					t.Error(err)
-				}
-				if r.Verdict == storage.Won {
-					wins.Add(1)
-					first.Store(r.Positions[0])
-				}
-				if again, err := j.Commit(t.Context(), commit); err != nil || again.Verdict != r.Verdict {
-					t.Errorf("asked again: %+v, %v, before: %+v", again, err, r)
-				}
-			})
-		}
-		running.Wait()
-		if wins.Load() != 1 {
-			t.Fatalf("round %d was won %d times", round, wins.Load())
-		}
-		for i, j := range journals {
-			if err := j.Fresh(t.Context()); err != nil {
-				t.Fatalf("round %d: journal %d is not fresh: %v", round, i, err)
-			}
-			h, found, err := j.Lookup(t.Context(), storagetest.CrashKey(fmt.Sprint("round ", round)))
-			if err != nil || !found || h.Position != first.Load() {
-				t.Fatalf("router %d: %+v, %v, %v", i, h, found, err)
-			}
-			if owner := j.Owner(h.Position); owner == "" || owner != journals[0].Owner(h.Position) {
-				t.Fatalf("router %d says that %q has the intent", i, owner)
-			}
-		}
-	}
 }

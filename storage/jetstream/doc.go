@@ -1,5 +1,5 @@
-// Package jetstream stores the journal of a cell in a JetStream stream, which the routers
-// of the cell write together, and the keys of its erasable parts in another. On three servers a record is durable when two have synced it.
+// Package jetstream stores the journal of a cell in a JetStream stream, which one router of the cell
+// writes at a time, and the keys of its erasable parts in another. On three servers a record is durable when two have synced it.
 //
 // # Streams
 //
@@ -11,19 +11,16 @@
 // A group is a version byte (2); uvarint position of its first record; the commits
 // (codec.AppendCommits) with their length; uvarint number of records, each a byte for its
 // kind and its body (package codec) with its length. The header Writ-Router names
-// the process that wrote it at first.
+// the process that wrote it.
 //
 // # One order
 //
-// Each router keeps the state of all records in memory and follows the stream. It judges a
-// group against that state and publishes it with the sequence that the state has reached
-// (Nats-Expected-Last-Sequence): the server stores it only if nothing was stored since.
-// If another router was first, it follows, and judges again. So a stored group was judged by
-// everything before it, and two routers never both win. A router that is behind, paused or
-// cut off loses; it can never write on messages that it has not read.
-//
-// A router that leads (Lead) has stored a term. From then on it judges nothing again: whoever writes
-// after its term has succeeded it, and its journal fails.
+// Each router keeps the state of all records in memory and follows the stream. One of them leads
+// (Lead): it has stored a term, and writes. It judges a group against its state and publishes it with
+// the sequence that the state has reached (Nats-Expected-Last-Sequence): the server stores it only if
+// nothing was stored since. If anything was, another router has succeeded it, and its journal fails.
+// So a stored group was judged by everything before it, and two routers never both win. A router that
+// is behind, paused or cut off loses; it can never write on messages that it has not read.
 //
 // JetStream's own de-duplication is not used.
 //

@@ -39,6 +39,9 @@ func openOn(ctx context.Context, t *testing.T, js stream.JetStream, replicas int
 		t.Fatalf("open the journal: %v", err)
 	}
 	t.Cleanup(func() { _ = j.Close() })
+	if err := j.Lead(ctx, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
 	return j
 }
 

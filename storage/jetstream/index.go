@@ -5,8 +5,6 @@ import (
 	"encoding/gob"
 	"fmt"
 	"io"
-	"maps"
-	"slices"
 	"sort"
 
 	"aob.dev/writ/storage"
@@ -26,8 +24,6 @@ type mark struct {
 // snapshot, so that not all of them are read at every opening. One goroutine uses it.
 type StreamIndex struct {
 	state *judge.State
-	// owners are the routers that open intents belong to.
-	owners map[int64]string
 	at
 }
 
@@ -41,7 +37,7 @@ type at struct {
 
 // NewStreamIndex is that of no messages.
 func NewStreamIndex() *StreamIndex {
-	return &StreamIndex{state: judge.NewState(), owners: map[int64]string{}}
+	return &StreamIndex{state: judge.NewState()}
 }
 
 // Next is the position after the last record that it has read.
@@ -60,7 +56,6 @@ func (f *StreamIndex) apply(m message, g block, seen storage.Observer) {
 	for _, e := range g.entries {
 		seen(e)
 		f.state.Apply(e)
-		f.own(m.router, e)
 	}
 	for _, c := range g.Commits {
 		f.state.Remember(c)
@@ -70,18 +65,6 @@ func (f *StreamIndex) apply(m message, g block, seen storage.Observer) {
 		f.Marks = append(f.Marks, f.Last)
 	}
 	f.Groups++
-}
-
-// own records the owner of an open intent.
-func (f *StreamIndex) own(router string, e storage.Entry) {
-	switch {
-	case e.Record.Kind == storage.KindIntent && e.Open:
-		f.owners[e.Record.Position] = router
-	case e.Record.Kind == storage.KindRelease, e.Record.Kind == storage.KindTakeover:
-		f.owners[e.Target] = router
-	case e.Record.Kind == storage.KindOutcome:
-		delete(f.owners, e.Target)
-	}
 }
 
 // around returns the places between which the group of a position is: from low on, and before high.
@@ -104,13 +87,7 @@ func (f *StreamIndex) around(position int64) (low, high uint64, ok bool) {
 // image is what a snapshot has beside the judge's state.
 type image struct {
 	At     at
-	Owners []owner // by position
 	Recent []judge.Committed
-}
-
-type owner struct {
-	Position int64
-	Router   string
 }
 
 // Write it so that ReadStreamIndex reads it. The same messages give the same bytes.
@@ -119,9 +96,6 @@ func (f *StreamIndex) Write(w io.Writer) error {
 		return err
 	}
 	i := image{At: f.at, Recent: f.state.RecentCommits()}
-	for _, position := range slices.Sorted(maps.Keys(f.owners)) {
-		i.Owners = append(i.Owners, owner{position, f.owners[position]})
-	}
 	return gob.NewEncoder(w).Encode(i)
 }
 
@@ -136,20 +110,9 @@ func ReadStreamIndex(r *bytes.Reader) (*StreamIndex, error) {
 	if err := gob.NewDecoder(r).Decode(&i); err != nil {
 		return nil, err
 	}
-	f := &StreamIndex{state: s, owners: map[int64]string{}, at: i.At}
-	for _, o := range i.Owners {
-		f.owners[o.Position] = o.Router
-	}
+	f := &StreamIndex{state: s, at: i.At}
 	for _, c := range i.Recent {
 		s.Remember(c)
 	}
 	return f, nil
-}
-
-// Owner returns the instance that carries an open intent out: the one that wrote the intent, its
-// release or its last takeover. Empty: the intent is not open.
-func (j *Journal) Owner(position int64) string {
-	j.Mu.RLock()
-	defer j.Mu.RUnlock()
-	return j.index.owners[position]
 }

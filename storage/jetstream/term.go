@@ -43,27 +43,25 @@ func (j *Journal) Lead(ctx context.Context, may func() error) error {
 	})
 }
 
-// mayWrite is the reason why a process that leads must not store anything.
+// errFollows is the refusal to write of a process that does not lead.
+var errFollows = errors.New("this process does not lead")
+
+// mayWrite is the reason why a process must not store anything: it does not lead, or not any more. The
+// first message of a stream needs no leader.
 func (j *Journal) mayWrite() error {
 	j.Mu.RLock()
-	may := j.may
+	may, first := j.may, j.index.Seq == 0
 	j.Mu.RUnlock()
-	if may == nil {
+	switch {
+	case may == nil && first:
 		return nil
+	case may == nil:
+		return errFollows
 	}
 	if err := may(); err != nil {
 		return fmt.Errorf("%w: %w", ErrSucceeded, err)
 	}
 	return nil
-}
-
-// lostSequence ends a process that leads: something else is stored where it has tried to write.
-func (j *Journal) lostSequence() {
-	j.Mu.RLock()
-	defer j.Mu.RUnlock()
-	if j.may != nil {
-		j.Fail(ErrSucceeded)
-	}
 }
 
 // applyTerm passes a term over.

@@ -47,7 +47,7 @@ func (j *Journal) write(ctx context.Context, batch []*group.Request) {
 	j.Lone(ctx, batch)
 }
 
-// errBehind reports that another router was first.
+// errBehind reports that another router has written there.
 var errBehind = errors.New("another router has written")
 
 // writeGroup writes as many requests as go into one message, answers them, and returns the
@@ -62,7 +62,12 @@ func (j *Journal) writeGroup(ctx context.Context, batch []*group.Request) []*gro
 		var err error
 		if len(d.Entries) > 0 {
 			failpoint.Hit(failpoint.JournalJudged)
-			if err := j.mayWrite(); err != nil {
+			err = j.mayWrite()
+			if errors.Is(err, errFollows) {
+				group.AnswerAll(batch[:n], err)
+				return batch[n:]
+			}
+			if err != nil {
 				j.Fail(err)
 				continue // the failure is answered
 			}
@@ -71,7 +76,7 @@ func (j *Journal) writeGroup(ctx context.Context, batch []*group.Request) []*gro
 		}
 		switch {
 		case errors.Is(err, errBehind):
-			j.lostSequence()
+			j.Fail(ErrSucceeded)
 			continue
 		case err != nil:
 			group.AnswerAll(batch[:n], err)

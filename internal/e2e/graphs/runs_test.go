@@ -248,7 +248,7 @@ func (x *run) serve() {
 		return out
 	}
 	go func() {
-		x.serves <- conn.Serve(ctx, bus.Service{Name: bus.ServiceName("router"), Version: "1.0.0", Queue: "router", Endpoints: map[string]bus.Handler{bus.Intents: take}}, ready)
+		x.serves <- conn.Serve(ctx, bus.Service{Name: bus.ServiceName("router"), Version: "1.0.0", Each: map[string]bus.Handler{bus.Intents: take}}, ready)
 	}()
 	x.await(ready)
 }

@@ -262,12 +262,7 @@ func (c *Cluster) set(i int, cut bool) {
 }
 
 // URLs of all servers.
-func (c *Cluster) URLs() (urls []string) {
-	for _, l := range c.clients {
-		urls = append(urls, "nats://"+l.addr)
-	}
-	return urls
-}
+func (c *Cluster) URLs() []string { return urls(c.clients) }
 
 // Account is the name of one that no other test has.
 func (c *Cluster) Account() string { return fmt.Sprintf("a%d", c.used.Add(1)-1) }

@@ -59,14 +59,10 @@ type Options struct {
 	// Crashed: each router is started as after a crash of the one before.
 	Crashed bool
 
-	// Peers of the router; nil: it is alone.
-	Peers router.Peers
+	// Term of the router; nil: it is alone.
+	Term router.Term
 	// Meter of the router; nil: none.
 	Meter router.Meter
-
-	// Twice makes a second router over the same journal, World.Other, with a
-	// directory of its own. It is started with the first.
-	Twice bool
 
 	Slots, ChildSlots, Waits int
 	// Rates of the router; the zero value is no limit, since the clock stands.
@@ -88,7 +84,6 @@ type World struct {
 	Journal Journal
 	Dir     *state.State
 	Router  *router.Router
-	Other   *router.Router // see Options.Twice
 	Bus     *Bus
 	Policy  *policies.Live
 	Origin  string
@@ -119,9 +114,6 @@ func New(t testing.TB, o Options) *World {
 	w := NewEmpty(t, o)
 	w.Begin()
 	w.Start()
-	if w.Other != nil {
-		w.Must(w.Other.Start(t.Context()))
-	}
 	return w
 }
 
@@ -178,16 +170,13 @@ var KeySecret = bytes.Repeat([]byte{7}, 32)
 // open makes directory, journal and router; the router is not started.
 func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Helper()
-	dir, other := state.New(), state.New()
+	dir := state.New()
 	w.Dir = dir
 	var holdings *router.Holdings
 	w.Journal = journal(func(e storage.Entry) {
 		dir.Observe(e)
 		if holdings != nil {
 			holdings.Wake()
-		}
-		if w.options.Twice {
-			other.Observe(e)
 		}
 		if w.options.Also != nil {
 			w.options.Also(e)
@@ -205,16 +194,11 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer, KeySecret: KeySecret,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Peers: w.options.Peers, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers, BreakerStore: w.options.BreakerStore,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Term: w.options.Term, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers, BreakerStore: w.options.BreakerStore,
 	}
 	var err error
 	w.Router, err = router.New(config)
 	w.Must(err)
-	if w.options.Twice {
-		config.State = other
-		w.Other, err = router.New(config)
-		w.Must(err)
-	}
 }
 
 // follow runs the index of blob holders, if there is one, until the test ends.
@@ -275,17 +259,11 @@ func (w *World) ReopenOn(journal func(storage.Observer) Journal) *World {
 func (w *World) Start() {
 	w.Helper()
 	w.Must(w.Router.Start(w.Context()))
-	if w.options.Peers == nil {
-		w.Must(w.Router.Recover(w.Context()))
-		return
-	}
-	ended := make(chan error, 1) // beside others it recovers as long as it runs
-	go func() { ended <- w.Router.Recover(w.Context()) }()
-	w.Cleanup(func() { w.Must(<-ended) })
+	w.Must(w.Router.Recover(w.Context()))
 }
 
-// Beside gives peers to the routers of later worlds (Reopen).
-func (w *World) Beside(others router.Peers) { w.options.Peers = others }
+// InTerm gives a term to the routers of later worlds (Reopen).
+func (w *World) InTerm(t router.Term) { w.options.Term = t }
 
 // Restart reopens and starts the router.
 func (w *World) Restart() *World {

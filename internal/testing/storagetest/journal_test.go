@@ -81,6 +81,9 @@ func TestJournal(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			if err := j.Lead(ctx, func() error { return nil }); err != nil {
+				t.Fatal(err)
+			}
 			return j
 		},
 	} {
