@@ -66,29 +66,33 @@ func (v *visitor) trace() (any, error) {
 	if err := v.accepts("session"); err != nil {
 		return nil, err
 	}
-	ctx, docs := v.Request.Context(), v.s.cfg.Documents
 	subject, shown := catalog.SubjectPlan(v.Param("id")), (func(string) (bool, error))(nil)
 	if v.Query("session") == "true" {
-		subject = catalog.SubjectPlans
-		known := map[string]bool{}
-		shown = func(id string) (bool, error) {
-			if ok, again := known[id]; again {
-				return ok, nil
-			}
-			p, err := views.Plan(ctx, docs, v.Grant.Tenant, id)
-			if err != nil && !errors.Is(err, storage.ErrNotFound) {
-				return false, err
-			}
-			known[id] = err == nil && v.Sees(thing(p))
-			return known[id], nil
-		}
+		subject, shown = catalog.SubjectPlans, v.plansShown(router.Thing{})
 	}
 	p, err := v.planAs(subject)
 	if err != nil {
 		return nil, err
 	}
-	events, err := views.Events(ctx, docs, p, shown)
+	events, err := views.Events(v.Request.Context(), v.s.cfg.Documents, p, shown)
 	return catalog.PlanTrace{PlanID: p.PlanID, Events: append([]json.RawMessage{}, events...)}, err
+}
+
+// plansShown returns whether the person may see a plan. gone is what one is that is not kept any more.
+func (v *visitor) plansShown(gone router.Thing) func(id string) (bool, error) {
+	known := map[string]bool{}
+	return func(id string) (bool, error) {
+		if ok, again := known[id]; again {
+			return ok, nil
+		}
+		p, err := views.Plan(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, id)
+		it := thing(p)
+		if errors.Is(err, storage.ErrNotFound) {
+			it, err = gone, nil
+		}
+		known[id] = err == nil && v.Sees(it)
+		return known[id], err
+	}
 }
 
 // plans lists the person's plans, or those of all users for somebody who oversees them.
@@ -154,8 +158,23 @@ func (v *visitor) messages() (any, error) {
 	}
 	q := catalog.MessageList{Period: v.period(), Limit: limit, After: v.Query("after")}
 	page, err := views.Messages(v.Request.Context(), v.s.cfg.Documents, v.Grant.Tenant, user, q)
-	return page, v.unlisted(q.After, err)
+	if err != nil {
+		return nil, v.unlisted(q.After, err)
+	}
+	shown := v.plansShown(router.Thing{Owner: user, Skills: []string{anySkill}})
+	page.Messages = slices.DeleteFunc(page.Messages, func(m catalog.Message) bool {
+		ok, failed := m.PlanID == "", error(nil)
+		if !ok {
+			ok, failed = shown(m.PlanID)
+		}
+		err = errors.Join(err, failed)
+		return !ok
+	})
+	return page, err
 }
+
+// anySkill is one of a plan that is not kept any more, which may have used any.
+const anySkill = "?"
 
 func (v *visitor) sessions() (any, error) {
 	user, limit, err := v.own("limit", "after")

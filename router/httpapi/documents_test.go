@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"net/http/httptest"
@@ -22,6 +23,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/router/httpapi"
+	"aob.dev/writ/storage"
 )
 
 // get reads a route of gateways.
@@ -134,6 +136,25 @@ func TestToolBoundReads(t *testing.T) {
 			if w := e.get(path, e.bearerOf(intents.ClientOfKey(key), "ana", "default", "user")...); w.Code != code {
 				t.Errorf("%s with %s: %d %s", path, key, w.Code, w.Body)
 			}
+		}
+	}
+	for i, plan := range []string{routertest.PlanID("p1"), "plan_gone", ""} {
+		row := map[string]any{"message_id": fmt.Sprint("m", i), "tenant_id": "default", "user_id": "ana", "session_id": "s", "message_type": "user", "content": "pay", "created_at": intents.FormatTime(e.Clock.Now())}
+		if plan != "" {
+			row["plan_id"] = plan
+		}
+		body, err := json.Marshal(row)
+		e.Must(err)
+		_, err = e.docs.Create(t.Context(), "default", storage.IndexMessages, storage.Document{ID: fmt.Sprint("m", i), Body: body})
+		e.Must(err)
+	}
+	for key, n := range map[string]int{"ka": 2, "kb": 1, "": 3} {
+		bearer := e.bearer("ana", "default", "user")
+		if key != "" {
+			bearer = e.bearerOf(intents.ClientOfKey(key), "ana", "default", "user")
+		}
+		if v := decoded[catalog.MessageListResult](t, e.get(readapi.Messages, bearer...)); len(v.Messages) != n {
+			t.Errorf("%q: %+v", key, v.Messages)
 		}
 	}
 }
