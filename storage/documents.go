@@ -30,6 +30,25 @@ var Indices = []string{
 	IndexMessages, IndexMoments, IndexIntents, IndexSkillCalls, IndexSchemas, IndexWorkflows, IndexRuns, IndexChunks,
 }
 
+// Everybody is the reader of a tenant's knowledge. No user has that id.
+const Everybody = "*"
+
+// OwnerOf is the user that a document of an index belongs to; empty: it is its tenant's. A memory of a
+// whole tenant belongs to the user who wrote it.
+func OwnerOf(index string, body []byte) (user string, err error) {
+	var d struct {
+		User   string `json:"user_id"`
+		Reader string `json:"reader"`
+	}
+	if err := json.Unmarshal(body, &d); err != nil {
+		return "", err
+	}
+	if index == IndexChunks && d.Reader != Everybody {
+		return d.Reader, nil
+	}
+	return d.User, nil
+}
+
 // SchemaError is a StorageSchemaError: a document that its index does not allow. Nothing was written.
 type SchemaError struct {
 	Index, Pointer, Reason string
@@ -187,6 +206,15 @@ type Documents interface {
 	// Purge removes what a query selects, all pages of it, and returns how many
 	// that were. A document that was written meanwhile stays.
 	Purge(ctx context.Context, tenant, index string, q Query) (int, error)
+}
+
+// UserKeys is implemented by stores whose backups encrypt each user's documents under a key of the user.
+// EraseUserKey destroys it, durably: no backup made before gives the user's documents, but with an
+// older copy of the keys. Documents that the user gets later have another key.
+//
+// Crash: the key may be whole; erase it again.
+type UserKeys interface {
+	EraseUserKey(ctx context.Context, tenant, user string) error
 }
 
 // Refresher is implemented by stores whose searches lag: after Refresh they

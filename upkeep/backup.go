@@ -28,7 +28,7 @@ const BackupFormat = 1
 const backupManifest = "backup.json"
 
 // Backup describes a copy of a data directory, in backup.json: its files have the names that they
-// have there.
+// have there, but for the documents (encryptedDocuments).
 type Backup struct {
 	Format  int       `json:"format"`
 	Origin  string    `json:"origin"`
@@ -60,7 +60,8 @@ func (b Backup) Bytes() (n int64) {
 
 // MakeBackup copies a data directory to a directory that must not exist yet, or into a file whose
 // name ends in .tar. A process may use the data directory meanwhile. keys includes the private
-// keys. The keys of erasable parts are never in it: CopyKeys copies them afterwards.
+// keys. The keys of erasable parts, and those that each user's documents are encrypted under, are never
+// in it: CopyKeys copies them afterwards.
 //
 // It copies ledger, journal, documents and blobs, in this order, so that each copy has what the
 // copies before it refer to. Journal and documents are of one moment: each document follows from

@@ -1,12 +1,14 @@
 package upkeep
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -250,6 +252,87 @@ func answers(t *testing.T, n *node.Node, path string) int {
 	must(t, err)
 	must(t, resp.Body.Close())
 	return resp.StatusCode
+}
+
+// TestDocumentsOfAnErasedUser: a backup with a copy of the keys from after the erasure of a user gives
+// none of the user's documents, says so, and gives all others. What the journal makes is made again. A
+// copy of the keys from before the backup, without any record between, is refused.
+func TestDocumentsOfAnErasedUser(t *testing.T) {
+	dir, to := t.TempDir(), t.TempDir()
+	cfg := config(dir)
+	n, err := node.Open(t.Context(), cfg)
+	must(t, err)
+	end := run(t, n)
+	for _, user := range []string{"ana", "ben"} {
+		must(t, submit(t.Context(), n, cfg, "soul.put", json.RawMessage(`{"user_id":"`+user+`","persona":{"name":"The words of `+user+`","tone":"plain","language":"en","system_prompt":"Be brief."}}`)))
+	}
+	must(t, end())
+	must(t, n.Close())
+	_, made, err := Reindex(t.Context(), dir, datadir.DocumentsAt{}, storage.IndexIntents) // a node may stop before it has made any
+	if err != nil || made == 0 {
+		t.Fatalf("%d made: %v", made, err)
+	}
+	older := keyCopy(t, dir)
+	backup := filepath.Join(to, "backup")
+	b, err := MakeBackup(t.Context(), dir, backup, true, time.Now())
+	must(t, err)
+	for _, path := range filesBelow(t, backup) {
+		raw, err := os.ReadFile(path)
+		must(t, err)
+		if strings.Contains(path, "documents") && (bytes.Contains(raw, []byte("The words of")) || bytes.Contains(raw, []byte("Be brief"))) {
+			t.Errorf("%s has words", path)
+		}
+	}
+	same := keyCopy(t, dir)
+	keeping(t, dir, func(d storage.Documents) {
+		for _, user := range []string{"ana", "local"} { // the second one signed all intents
+			must(t, d.(storage.UserKeys).EraseUserKey(t.Context(), "system", user))
+		}
+	})
+	newer := keyCopy(t, dir)
+	if r, err := Restore(t.Context(), backup, filepath.Join(to, "older"), "", older); !errors.Is(err, ErrNoKeyCopy) {
+		t.Errorf("an older copy: %+v %v", r.Lost, err)
+	}
+	souls := func(at string) (users []string) {
+		t.Helper()
+		keeping(t, at, func(d storage.Documents) {
+			docs, err := documentsOf(t.Context(), d, "system", storage.IndexSouls)
+			must(t, err)
+			for _, doc := range docs {
+				user, err := storage.OwnerOf(storage.IndexSouls, doc.Body)
+				must(t, err)
+				users = append(users, user)
+			}
+		})
+		slices.Sort(users)
+		return users
+	}
+	at := filepath.Join(to, "same")
+	r, err := Restore(t.Context(), backup, at, "", same)
+	if err != nil || !r.Verified || !r.Health.OK || r.Lost != nil || !slices.Equal(souls(at), []string{"ana", "ben"}) {
+		t.Errorf("%+v %v, lost %+v, %v", r.Health, err, r.Lost, souls(at))
+	}
+	at = filepath.Join(to, "newer")
+	r, err = Restore(t.Context(), backup, at, "", newer)
+	if err != nil || !r.Verified || !r.Health.OK || !r.Health.Compared || r.Health.Projections == 0 || !slices.Equal(souls(at), []string{"ben"}) {
+		t.Errorf("%+v %v %v, %v", r.Health, r.Health.FirstBad, err, souls(at))
+	}
+	if len(r.Lost) != 2 || r.Lost[0].User != "ana" || r.Lost[0].Documents != 1 || !slices.Contains(r.Lost[1].Indices, storage.IndexIntents) {
+		t.Errorf("lost: %+v", r.Lost)
+	}
+	for _, path := range filesBelow(t, at) {
+		raw, err := os.ReadFile(path)
+		must(t, err)
+		if strings.Contains(path, "documents") && bytes.Contains(raw, []byte("The words of ana")) {
+			t.Errorf("%s has words of ana", path)
+		}
+		if strings.Contains(path, encryptedDocuments) {
+			t.Errorf("%s is left", path)
+		}
+	}
+	if next := answered(t, at); next <= b.Records {
+		t.Errorf("%d records, %d were restored", next, b.Records)
+	}
 }
 
 // TestBackupUnderLoad: copies made under load are each sound, with the documents made from the

@@ -19,6 +19,9 @@ import (
 // momentTries bounds the search for a moment in which no document is ahead of the journal.
 const momentTries = 100
 
+// encryptedDocuments is the file of a backup with the documents, each encrypted under its user's key.
+const encryptedDocuments = "documents.encrypted"
+
 // stores copies journal and documents as of one moment. Two files have no common transaction: their
 // moments are taken right after each other, the journal's first, until no document was written
 // between them by an intent that the journal's moment lacks. A backup never has an effect without
@@ -38,8 +41,15 @@ func (c *copier) stores(ctx context.Context, leaves int64) (records int64, docum
 	copies = append(copies, one)
 	path := datadir.DocumentsFile(c.from)
 	if _, err := os.Stat(path); err == nil {
-		documents, names = true, append(names, "documents.db")
-		if one, err = c.approach(ctx, sqlite.CopyDocuments, path, names[1]); err != nil {
+		documents, names = true, append(names, encryptedDocuments)
+		keys, err := sqlite.OpenUserKeys(c.from)
+		if err != nil {
+			return 0, false, err
+		}
+		encrypt := func(ctx context.Context, from, to string) (*sqlite.Copy, error) {
+			return sqlite.EncryptDocuments(ctx, from, to, keys)
+		}
+		if one, err = c.approach(ctx, encrypt, path, names[1]); err != nil {
 			return 0, false, err
 		}
 		// What was written while the documents were copied, so that little is left.

@@ -21,7 +21,7 @@ import (
 	"aob.dev/writ/storage/sqlite"
 )
 
-// KeyCopy describes the copy of the keys of erasable parts, which no backup has. There is one, in
+// KeyCopy describes the copy of the keys of erasable parts and of users' documents, which no backup has. There is one, in
 // a place of its own: each replaces the one before, so that no key outlives its erasure there.
 type KeyCopy struct {
 	Format  int       `json:"format"`
@@ -37,7 +37,7 @@ const keyCopyManifest = "keys.json"
 // ErrNoKeyCopy says that a backup needs another copy of its keys.
 var ErrNoKeyCopy = errors.New("the keys of its erasable parts are not in a backup: name the newest copy of them with --erasable FILE, as writ admin backup --erasable FILE made it")
 
-// CopyKeys replaces the copy of the keys of erasable parts, after a backup of the journal.
+// CopyKeys replaces the copy of these keys, after a backup.
 //
 // Crash: the copy is the old one or the new one, and perhaps a part beside it that the next call replaces.
 func CopyKeys(ctx context.Context, dir, to string, now time.Time) (k KeyCopy, err error) {
@@ -58,6 +58,9 @@ func CopyKeys(ctx context.Context, dir, to string, now time.Time) (k KeyCopy, er
 		return k, err
 	}
 	slices.Sort(names)
+	if users := sqlite.KeysName + "/" + sqlite.UserKeysName; exists(dir, users) {
+		names = append(names, users)
+	}
 	k.Files = names
 	return k, durable.Stream(to, func(out io.Writer) error {
 		manifest, err := json.Marshal(k)
@@ -86,6 +89,11 @@ func CopyKeys(ctx context.Context, dir, to string, now time.Time) (k KeyCopy, er
 		failpoint.Hit(failpoint.CopyWritten)
 		return err
 	})
+}
+
+func exists(dir, name string) bool {
+	_, err := os.Stat(filepath.Join(dir, filepath.FromSlash(name)))
+	return err == nil
 }
 
 // putErasable adds the keys of a copy to a record that was restored.

@@ -34,7 +34,13 @@ type RestoreReport struct {
 	// digests and sizes were.
 	Verified bool
 	Health   audit.Health
+	// Lost are the documents of users whose keys were destroyed after the backup, as an erasure does.
+	// Those that the journal makes were made again.
+	Lost []LostDocuments
 }
+
+// LostDocuments are the documents of one user that are not restored.
+type LostDocuments = sqlite.LostDocuments
 
 // Restore makes a data directory from a backup and the newest copy of the keys of its erasable
 // parts. The directory must be missing or empty. keys is a
@@ -85,6 +91,11 @@ func Restore(ctx context.Context, from, dir, keys, erasable string) (r RestoreRe
 	if err := errors.Join(putKeys(&r, keys, stage), putErasable(r.Backup, erasable, stage)); err != nil {
 		return r, err
 	}
+	if r.Documents {
+		if r.Lost, err = decryptDocuments(ctx, stage); err != nil {
+			return r, err
+		}
+	}
 	if r.Leaves > r.Records {
 		return r, fmt.Errorf("%w: the ledger has %d leaves, the journal %d records", ErrBackup, r.Leaves, r.Records)
 	}
@@ -108,6 +119,35 @@ func Restore(ctx context.Context, from, dir, keys, erasable string) (r RestoreRe
 		return r, moveIn(stage, dir)
 	}
 	return r, commitDir(stage, dir)
+}
+
+// decryptDocuments makes the documents of a restored directory. A crash leaves a part of them in the
+// stage.
+func decryptDocuments(ctx context.Context, stage string) ([]LostDocuments, error) {
+	keys, err := sqlite.OpenUserKeys(stage)
+	if err != nil {
+		return nil, err
+	}
+	from := filepath.Join(stage, encryptedDocuments)
+	lost, err := sqlite.DecryptDocuments(ctx, from, datadir.DocumentsFile(stage), keys)
+	if errors.Is(err, sqlite.ErrNoUserKey) {
+		return nil, fmt.Errorf("%w: this copy is older than the backup, or of another directory: %w", ErrNoKeyCopy, err)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", encryptedDocuments, err)
+	}
+	if err := os.Remove(from); err != nil {
+		return nil, err
+	}
+	for _, index := range projections {
+		if !slices.ContainsFunc(lost, func(l LostDocuments) bool { return slices.Contains(l.Indices, index) }) {
+			continue
+		}
+		if _, _, err := Reindex(ctx, stage, datadir.DocumentsAt{}, index); err != nil {
+			return nil, err
+		}
+	}
+	return lost, nil
 }
 
 // moveIn moves the stage into an existing directory. Crash: the stage still exists, so nothing
@@ -231,7 +271,7 @@ func (f BackupFile) valid() bool {
 	}
 	top, rest, below := strings.Cut(f.Name, "/")
 	if !below {
-		return f.Name == "documents.db"
+		return f.Name == encryptedDocuments
 	}
 	return rest != "" && slices.Contains([]string{"ledger", "journal", "blobs", "keys"}, top)
 }

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"aob.dev/writ/audit"
@@ -74,6 +75,13 @@ func restoreCommand(c *command) {
 		for _, u := range r.Health.Unexplained {
 			fmt.Fprintln(c.std.Err, "erased after the backup: sign it again, before writ takes any other intent: "+u.Do)
 		}
+		for _, l := range r.Lost {
+			whose := "user " + l.User + " of tenant " + l.Tenant
+			if l.User == "" {
+				whose = "tenant " + l.Tenant
+			}
+			fmt.Fprintf(c.std.Err, "%d documents of %s were not restored (%s): their key was destroyed after the backup, as an erasure does; plans, events and indices are made from the journal\n", l.Documents, whose, strings.Join(l.Indices, ", "))
+		}
 		if !r.Verified {
 			fmt.Fprintln(c.std.Err, "not verified: the backup has no keys; put them in "+dir+"/keys with mode 0600 and run: writ audit fsck --data "+dir)
 		}
@@ -82,8 +90,9 @@ func restoreCommand(c *command) {
 		}
 		return answer{text: fmt.Sprintf("%d records and %d leaves of %s in %s\n", r.Records, r.Leaves, r.Origin, dir), data: struct {
 			backedUp
-			Verified    bool                `json:"verified"`
-			Unexplained []audit.Unexplained `json:"unexplained,omitempty"`
-		}{backedUpAt(dir, r.Backup), r.Verified, r.Health.Unexplained}}, nil
+			Verified    bool                   `json:"verified"`
+			Unexplained []audit.Unexplained    `json:"unexplained,omitempty"`
+			Lost        []upkeep.LostDocuments `json:"lost,omitempty"`
+		}{backedUpAt(dir, r.Backup), r.Verified, r.Health.Unexplained, r.Lost}}, nil
 	}
 }

@@ -25,6 +25,7 @@ var others = map[string]string{
 	"storage/blobs3/blobs.go":       "what is on its way to a server",
 	"router/httpapi/accesslog.go":   "lines that a crash of the machine may lose",
 	"storage/sqlite/keys.go":        "overwrites keys where they stand, and syncs",
+	"storage/sqlite/userkeys.go":    "overwrites keys where they stand, and syncs",
 	"storage/sqlite/connect.go":     "an empty database, and syncs its directory",
 	"upkeep/backup.go":              "syncs each file, and at the end all directories",
 	"upkeep/copydocuments.go":       "where blobs pass on their way to a server",

@@ -27,12 +27,16 @@ type Copy struct {
 	step  func(*Copy, context.Context) (copied int64, err error) // copyRows at most, 0: nothing is left
 	last  string                                                 // statements that complete the copy
 	next  string                                                 // what Begin returns
+
+	rows       func(*Copy, context.Context, string) error // copies the documents that a query of the table differ names
+	encryption *encryption                                // nil: the documents are in the clear
+	archive    bool                                       // no process opens the copy to write
 }
 
 // CopyJournal begins the copy of a file that OpenJournal made. Begin returns the position that
 // the next record would have.
 func CopyJournal(ctx context.Context, from, to string) (*Copy, error) {
-	return newCopy(ctx, from, to, journalSchema, &Copy{
+	return newCopy(ctx, from, to, len(journalSchema), journalSchema, &Copy{
 		step: (*Copy).records,
 		last: `INSERT OR REPLACE INTO commits SELECT * FROM source.commits WHERE first > (SELECT coalesce(max(first), -1) FROM main.commits)`,
 		next: "SELECT coalesce(max(position)+1, 0) FROM source.records",
@@ -43,15 +47,19 @@ func CopyJournal(ctx context.Context, from, to string) (*Copy, error) {
 // position that wrote any of them, Nobody's where there are none. Their search indexes are
 // not copied: opening the copy rebuilds them.
 func CopyDocuments(ctx context.Context, from, to string) (*Copy, error) {
-	return newCopy(ctx, from, to, documentSchema, &Copy{
-		step: (*Copy).documents,
+	return newCopy(ctx, from, to, len(documentSchema), documentSchema, &Copy{
+		step: (*Copy).documents, rows: (*Copy).copyRows,
 		last: `DELETE FROM documents WHERE row NOT IN (SELECT row FROM source.documents);
 			INSERT OR REPLACE INTO spaces SELECT * FROM source.spaces`,
-		next: "SELECT coalesce(max((SELECT max(position) FROM source.documents WHERE space = number)), -1) FROM source.spaces",
+		next: newestDocument,
 	})
 }
 
-func newCopy(ctx context.Context, from, to string, steps []string, c *Copy) (_ *Copy, err error) {
+// newestDocument is the highest position that wrote a document.
+const newestDocument = "SELECT coalesce(max((SELECT max(position) FROM source.documents WHERE space = number)), -1) FROM source.spaces"
+
+// newCopy makes a file with a schema of its own, beside one that has a version.
+func newCopy(ctx context.Context, from, to string, version int, steps []string, c *Copy) (_ *Copy, err error) {
 	if from, err = filepath.Abs(from); err != nil {
 		return nil, err
 	}
@@ -65,7 +73,7 @@ func newCopy(ctx context.Context, from, to string, steps []string, c *Copy) (_ *
 		return nil, err
 	}
 	if c.conn, err = c.db.Conn(ctx); err == nil {
-		err = c.attach(ctx, from, steps)
+		err = c.attach(ctx, from, version, steps)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("copy %s: %w", filepath.Base(from), errors.Join(err, c.Close()))
@@ -73,7 +81,7 @@ func newCopy(ctx context.Context, from, to string, steps []string, c *Copy) (_ *
 	return c, nil
 }
 
-func (c *Copy) attach(ctx context.Context, from string, steps []string) error {
+func (c *Copy) attach(ctx context.Context, from string, want int, steps []string) error {
 	if err := c.exec(ctx, fmt.Sprintf("PRAGMA page_size=%d", pageSize)); err != nil {
 		return err
 	}
@@ -84,8 +92,8 @@ func (c *Copy) attach(ctx context.Context, from string, steps []string) error {
 		return err
 	}
 	version, err := c.number(ctx, "PRAGMA source.user_version")
-	if err == nil && version != int64(len(steps)) {
-		err = fmt.Errorf("it has schema version %d, this program copies %d: start this program on it once, or copy it with the one that wrote it", version, len(steps))
+	if err == nil && version != int64(want) {
+		err = fmt.Errorf("it has schema version %d, this program copies %d: start this program on it once, or copy it with the one that wrote it", version, want)
 	}
 	return err
 }
@@ -139,8 +147,11 @@ func (c *Copy) Finish(ctx context.Context) error {
 			err = c.exec(ctx, text)
 		}
 	}
-	if err == nil {
+	if err == nil && !c.archive {
 		err = c.exec(ctx, "PRAGMA journal_mode=wal")
+	}
+	if x := c.encryption; x != nil && err == nil {
+		err = x.keys.Sync()
 	}
 	return errors.Join(err, c.Close())
 }
@@ -197,7 +208,7 @@ func (c *Copy) documents(ctx context.Context) (int64, error) {
 		}
 	}
 	some := fmt.Sprintf("SELECT rowid FROM differ ORDER BY rowid LIMIT %d", copyRows)
-	if _, err := c.together(ctx, "INSERT OR REPLACE INTO main.documents SELECT s.* FROM differ t CROSS JOIN source.documents s ON s.row = t.row WHERE t.rowid IN ("+some+")"); err != nil {
+	if err := c.rows(c, ctx, some); err != nil {
 		return 0, err
 	}
 	n, err := c.together(ctx, "DELETE FROM differ WHERE rowid IN ("+some+")")
@@ -205,6 +216,28 @@ func (c *Copy) documents(ctx context.Context) (int64, error) {
 		err = c.exec(ctx, "DROP TABLE differ")
 	}
 	return n, err
+}
+
+// copyRows copies some rows of the table differ.
+func (c *Copy) copyRows(ctx context.Context, some string) error {
+	_, err := c.together(ctx, "INSERT OR REPLACE INTO main.documents SELECT s.* FROM differ t CROSS JOIN source.documents s ON s.row = t.row WHERE t.rowid IN ("+some+")")
+	return err
+}
+
+// transact calls a function in one transaction: the moment's, if that has begun.
+func (c *Copy) transact(ctx context.Context, do func() error) (err error) {
+	if !c.begun {
+		if err := c.exec(ctx, "BEGIN"); err != nil {
+			return err
+		}
+	}
+	if err := do(); err != nil {
+		return fmt.Errorf("copy: %w", err)
+	}
+	if !c.begun {
+		return c.exec(ctx, "COMMIT")
+	}
+	return nil
 }
 
 func (c *Copy) exec(ctx context.Context, text string) error {

@@ -52,6 +52,16 @@ func copyingJournal(t *testing.T) copying {
 
 func copyingDocuments(t *testing.T) copying {
 	t.Helper()
+	return copyingDocumentsBy(t, sqlite.CopyDocuments)
+}
+
+func copyingEncrypted(t *testing.T) copying {
+	t.Helper()
+	return copyingDocumentsBy(t, encrypting(t.TempDir()))
+}
+
+func copyingDocumentsBy(t *testing.T, begin func(ctx context.Context, from, to string) (*sqlite.Copy, error)) copying {
+	t.Helper()
 	path := filepath.Join(t.TempDir(), "documents.db")
 	d := openDocuments(t, path)
 	var many []storage.Document
@@ -61,7 +71,7 @@ func copyingDocuments(t *testing.T) copying {
 	if _, err := d.Create(t.Context(), "acme", storage.IndexMemory, many...); err != nil {
 		t.Fatal(err)
 	}
-	return copying{sqlite.CopyDocuments, path, func(round int) {
+	return copying{begin, path, func(round int) {
 		for n := range 64 {
 			doc := moved(many[(round*64+n)%len(many)], int64(copiedRows+round))
 			if err := d.Put(t.Context(), "acme", storage.IndexMemory, doc); err != nil {
@@ -74,7 +84,7 @@ func copyingDocuments(t *testing.T) copying {
 // TestCopyKeepsTheLogShort: while a database is copied and written to, its write-ahead log is
 // restarted as usual. Only an open transaction prevents it.
 func TestCopyKeepsTheLogShort(t *testing.T) {
-	for name, begun := range map[string]func(*testing.T) copying{"journal": copyingJournal, "documents": copyingDocuments} {
+	for name, begun := range map[string]func(*testing.T) copying{"journal": copyingJournal, "documents": copyingDocuments, "encrypted": copyingEncrypted} {
 		t.Run(name, func(t *testing.T) {
 			x := begun(t)
 			c, err := x.begin(t.Context(), x.path, filepath.Join(t.TempDir(), "copy.db"))
@@ -229,6 +239,24 @@ func recordsOf(t *testing.T, dir string) (list []storage.Record) {
 // TestCopyOfDocuments is what the documents were at the moment, however they have changed
 // since they were copied, and is found by the same queries.
 func TestCopyOfDocuments(t *testing.T) {
+	t.Run("clear", func(t *testing.T) {
+		copyOfDocuments(t, sqlite.CopyDocuments, func(to string) string { return to })
+	})
+	t.Run("encrypted", func(t *testing.T) {
+		data := t.TempDir()
+		copyOfDocuments(t, encrypting(data), func(to string) string {
+			clear := filepath.Join(t.TempDir(), "documents.db")
+			if lost, err := decrypted(t, data, to, clear); err != nil || lost != nil {
+				t.Fatal(lost, err)
+			}
+			return clear
+		})
+	})
+}
+
+// copyOfDocuments copies documents that change meanwhile. restore gives the copy in the clear.
+func copyOfDocuments(t *testing.T, begin func(ctx context.Context, from, to string) (*sqlite.Copy, error), restore func(to string) string) {
+	t.Helper()
 	path, to := filepath.Join(t.TempDir(), "documents.db"), filepath.Join(t.TempDir(), "documents.db")
 	d := openDocuments(t, path)
 	must := func(err error) {
@@ -255,7 +283,7 @@ func TestCopyOfDocuments(t *testing.T) {
 	for n := range 600 {
 		create(n)
 	}
-	c, err := sqlite.CopyDocuments(t.Context(), path, to)
+	c, err := begin(t.Context(), path, to)
 	must(err)
 	_, err = c.Step(t.Context())
 	must(err)
@@ -293,6 +321,7 @@ func TestCopyOfDocuments(t *testing.T) {
 	remove(7)
 	create(601)
 	must(c.Finish(t.Context()))
+	to = restore(to)
 	sound(t, to)
 	look(openDocuments(t, to), func(key string, page storage.Page) {
 		if diff := cmp.Diff(want[key], page); diff != "" {

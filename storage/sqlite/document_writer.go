@@ -256,7 +256,7 @@ func difference(a, b []term) []term {
 
 // index of a change: every space is one of an index.
 func (c *change) index() string {
-	index, _ := indexOf(c.space)
+	_, index, _ := placeOf(c.space)
 	return index
 }
 

@@ -30,7 +30,10 @@ type Documents struct {
 	scrubs  scrubs
 }
 
-var _ storage.Documents = (*Documents)(nil)
+var (
+	_ storage.Documents = (*Documents)(nil)
+	_ storage.UserKeys  = (*Documents)(nil)
+)
 
 // documentSchema: a space is one index of one tenant. Terms carry its number, and rows of text have
 // it in front (textRow), so that a search never meets another tenant's entries. The

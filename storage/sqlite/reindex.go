@@ -92,7 +92,7 @@ func (d *Documents) makeEntries(ctx context.Context, by string) error {
 			return err
 		}
 		for _, b := range batch {
-			index, ok := indexOf(b.name)
+			_, index, ok := placeOf(b.name)
 			if !ok {
 				return fmt.Errorf("space %q", b.name)
 			}
@@ -127,12 +127,12 @@ func (d *Documents) bodies(ctx context.Context, after int64) ([]body, error) {
 		WHERE d.row > ? ORDER BY d.row LIMIT ?`, after, reindexBatch)
 }
 
-// indexOf is the index of a spaceName.
-func indexOf(name string) (index string, ok bool) {
+// placeOf is the tenant and the index of a spaceName.
+func placeOf(name string) (tenant, index string, ok bool) {
 	size, rest, ok := strings.Cut(name, ":")
 	n, err := strconv.Atoi(size)
 	if !ok || err != nil || n < 0 || n >= len(rest) || rest[n] != '/' {
-		return "", false
+		return "", "", false
 	}
-	return rest[n+1:], true
+	return rest[:n], rest[n+1:], true
 }

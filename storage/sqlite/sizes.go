@@ -68,7 +68,7 @@ func (s *Sizes) Spaces(ctx context.Context) (list []Space, err error) {
 		return nil, err
 	}
 	for _, one := range all {
-		index, ok := indexOf(one.name)
+		_, index, ok := placeOf(one.name)
 		if !ok {
 			return nil, fmt.Errorf("space %q", one.name)
 		}

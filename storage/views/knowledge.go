@@ -9,11 +9,11 @@ import (
 )
 
 // What the members of a document of kb_chunks say: it is a document and no chunk, it can be found,
-// and everybody of its tenant may read it. No user has that id.
+// and everybody of its tenant may read it.
 const (
 	KnowledgeDocument = "document"
 	KnowledgeLive     = "live"
-	Everybody         = "*"
+	Everybody         = storage.Everybody
 )
 
 // Knowledge lists the documents of the knowledge base that a user finds, newest first.

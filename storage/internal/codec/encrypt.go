@@ -78,6 +78,21 @@ func aead(key Key) cipher.AEAD {
 	return gcm
 }
 
+// Encrypt returns a random nonce and the ciphertext. covered cannot be changed unnoticed either.
+func Encrypt(key Key, plain, covered []byte) []byte {
+	return aead(key).Seal(nil, nil, plain, covered) //nolint:gosec // G407: it makes a random nonce itself
+}
+
+// Decrypt is the plaintext of what Encrypt returned. ErrLost: the key is another one, or something was
+// changed.
+func Decrypt(key Key, box, covered []byte) ([]byte, error) {
+	plain, err := aead(key).Open(nil, nil, box, covered)
+	if err != nil {
+		return nil, fmt.Errorf("%w: another one is in its place, or what it encrypts was changed", ErrLost)
+	}
+	return plain, nil
+}
+
 // appendEncrypted appends the length of what follows, a random nonce and the ciphertext. covered,
 // which may be in b, cannot be changed unnoticed either.
 func appendEncrypted(b []byte, key Key, plain, covered []byte) []byte {
@@ -96,9 +111,9 @@ type ciphertext struct {
 
 // decrypt puts the parts into their record, in place of their digests.
 func (c *ciphertext) decrypt(key Key, r *storage.Record) error {
-	plain, err := aead(key).Open(nil, nil, c.data, c.covered)
+	plain, err := Decrypt(key, c.data, c.covered)
 	if err != nil {
-		return fmt.Errorf("%w: another one is in its place, or the record was changed", ErrLost)
+		return err
 	}
 	in := Reader{Rest: plain}
 	for _, name := range c.names {
