@@ -20,6 +20,10 @@ const (
 	PartLines   = "lines"   // of an outcome: what was written while the intent was carried out
 	PartReplay  = "replay"  // of a run.replay: inputs and outputs of the run that it repeats
 	PartOutputs = "outputs" // of the outcome of a node's intent: what later nodes read of it
+
+	// PartTransient are the texts beside an intent (intents.Transient). It has a key of its own, which
+	// is destroyed when the plan has ended, whatever happens to other parts.
+	PartTransient = "transient"
 )
 
 // ErasedReason is the reason of an outcome whose result or reason was erased.
@@ -192,7 +196,7 @@ func (r Record) Erasable() (names []string) {
 
 // Eraser is a journal that can erase parts of its records. A driver encrypts the erasable parts
 // of a record, with their salts, under a random key that it uses for nothing else, and
-// erases them by destroying the key.
+// erases them by destroying the key. PartTransient is encrypted in the same way, under another one.
 type Eraser interface {
 	// Erase destroys the keys of records: what Erasable returns for them is replaced by part
 	// digests for all later readers. The records retain position, kind, time and digest. A
@@ -206,6 +210,8 @@ type Eraser interface {
 	// that others made (key copies, snapshots of the disk), and blocks that a file
 	// system or a drive retains of overwritten data, are not reached.
 	Erase(ctx context.Context, positions ...int64) error
+	// EraseTransient is Erase for PartTransient of the records.
+	EraseTransient(ctx context.Context, positions ...int64) error
 }
 
 // PartDigest is hex SHA-256(salt ‖ part bytes), as Record.Digest takes it.

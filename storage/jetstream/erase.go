@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 
+	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/group"
 )
 
@@ -13,6 +14,15 @@ var ErrClosed = group.ErrClosed
 // Erase destroys the keys of records; see storage.Eraser and the package comment. No message of
 // the journal changes.
 func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
+	return j.erase(ctx, positions, func(s codec.Slots) uint64 { return s.Erasable })
+}
+
+// EraseTransient erases the part transient of records; see storage.Eraser.
+func (j *Journal) EraseTransient(ctx context.Context, positions ...int64) error {
+	return j.erase(ctx, positions, func(s codec.Slots) uint64 { return s.Transient })
+}
+
+func (j *Journal) erase(ctx context.Context, positions []int64, which func(codec.Slots) uint64) error {
 	if err := j.usable(); err != nil {
 		return err
 	}
@@ -25,7 +35,7 @@ func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
 		if err != nil {
 			return fmt.Errorf("erase record %d: %w", at, err)
 		}
-		if slot := g.slots[at-g.First]; slot != noSlot {
+		if slot := which(g.slots[at-g.First]); slot != 0 {
 			slots = append(slots, slot)
 		}
 	}

@@ -19,11 +19,8 @@ type block struct {
 	First   int64 // position of the first of them
 	Commits []judge.Committed
 	entries []storage.Entry
-	slots   []uint64 // of each entry: where its key is, or noSlot
+	slots   []codec.Slots // of each entry
 }
-
-// noSlot is the slot of an entry of which nothing is encrypted.
-const noSlot = 0
 
 // encode encrypts erasable parts under keys that fresh returns.
 func (g block) encode(fresh func() (slot uint64, key codec.Key, err error)) ([]byte, error) {
@@ -72,7 +69,7 @@ func decode(data []byte, key func(slot uint64) (codec.Key, error)) (g block, wro
 		if err != nil {
 			return g, nil, err
 		}
-		slot, _, err := codec.Slot(at, kind, body)
+		slots, err := codec.SlotsOf(at, kind, body)
 		if err != nil {
 			return g, nil, err
 		}
@@ -83,7 +80,7 @@ func decode(data []byte, key func(slot uint64) (codec.Key, error)) (g block, wro
 		if differs {
 			wrong = append(wrong, fmt.Errorf("what is kept beside record %d differs from its parts, which are trusted", at))
 		}
-		g.entries, g.slots = append(g.entries, e), append(g.slots, slot)
+		g.entries, g.slots = append(g.entries, e), append(g.slots, slots)
 	}
 	if len(r.Rest) > 0 || n == 0 {
 		return g, nil, errGroup

@@ -115,6 +115,15 @@ func (j *Journal) Take(ctx context.Context, of int64, takeover storage.Record) (
 // Erase implements storage.Eraser. FailNext fails it too, and persist has it
 // erase all the same.
 func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
+	return j.erase(ctx, positions, storage.Record.Erasable)
+}
+
+// EraseTransient implements storage.Eraser, and fails as Erase does.
+func (j *Journal) EraseTransient(ctx context.Context, positions ...int64) error {
+	return j.erase(ctx, positions, func(storage.Record) []string { return []string{storage.PartTransient} })
+}
+
+func (j *Journal) erase(ctx context.Context, positions []int64, parts func(storage.Record) []string) error {
 	j.mu.Lock()
 	defer j.mu.Unlock()
 	if err := j.usable(ctx); err != nil {
@@ -129,7 +138,7 @@ func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
 			return storage.ErrNotFound
 		}
 		e := &j.entries[at]
-		e.Record, _ = e.Record.Without(e.Record.Erasable()...)
+		e.Record, _ = e.Record.Without(parts(e.Record)...)
 	}
 	return err
 }

@@ -15,6 +15,15 @@ var _ storage.Eraser = (*Journal)(nil)
 // Erase erases parts of records; see storage.Eraser. It overwrites their keys, beside the
 // writer: no record changes.
 func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
+	return j.erase(ctx, positions, func(s codec.Slots) uint64 { return s.Erasable })
+}
+
+// EraseTransient erases the part transient of records; see storage.Eraser.
+func (j *Journal) EraseTransient(ctx context.Context, positions ...int64) error {
+	return j.erase(ctx, positions, func(s codec.Slots) uint64 { return s.Transient })
+}
+
+func (j *Journal) erase(ctx context.Context, positions []int64, which func(codec.Slots) uint64) error {
 	if err := j.Failure(); err != nil {
 		return err
 	}
@@ -24,38 +33,37 @@ func (j *Journal) Erase(ctx context.Context, positions ...int64) error {
 		if at < 0 || at >= next {
 			return fmt.Errorf("erase record %d: %w", at, storage.ErrNotFound)
 		}
-		slot, found, err := readSlot(ctx, j.db.readers, "position = ?", at)
+		of, err := readSlots(ctx, j.db.readers, at)
 		if err != nil {
 			return fmt.Errorf("erase record %d: %w", at, j.closedOr(err))
 		}
-		if found {
+		if slot := which(of); slot != 0 {
 			slots = append(slots, slot)
 		}
 	}
 	return j.keys.erase(slots)
 }
 
-// readSlot reads where the key of a record is.
-func readSlot(ctx context.Context, db *sql.DB, which string, args ...any) (slot uint64, found bool, err error) {
-	var position int64
+// readSlots reads where the keys of a record are.
+func readSlots(ctx context.Context, db *sql.DB, position int64) (codec.Slots, error) {
 	var kind int
 	var body []byte
-	row := db.QueryRowContext(ctx, "SELECT position, kind, body FROM records WHERE "+which, args...) //nolint:gosec // G202: a constant
-	if err := row.Scan(&position, &kind, &body); err != nil {
-		return 0, false, err
+	row := db.QueryRowContext(ctx, "SELECT kind, body FROM records WHERE position = ?", position)
+	if err := row.Scan(&kind, &body); err != nil {
+		return codec.Slots{}, err
 	}
-	return codec.Slot(position, kind, body)
+	return codec.SlotsOf(position, kind, body)
 }
 
 // lastKeyFile is the newest file that records have keys of; 0: none has.
 func lastKeyFile(ctx context.Context, db *sql.DB, end int64) (file uint64, err error) {
 	for at := end - 1; at >= 0; at-- { // most records have one, so that few are read
-		slot, found, err := readSlot(ctx, db, "position = ?", at)
+		slots, err := readSlots(ctx, db, at)
 		if errors.Is(err, sql.ErrNoRows) {
 			continue // replay reports the gap
 		}
-		if err != nil || found {
-			return slot / keysPerFile, err
+		if last := max(slots.Erasable, slots.Transient); err != nil || last > 0 {
+			return last / keysPerFile, err
 		}
 	}
 	return 0, nil

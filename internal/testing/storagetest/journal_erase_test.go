@@ -110,6 +110,57 @@ func testErase(h *harness) {
 	h.wins(openIntent("after"))
 }
 
+// testEraseTransient: the part transient goes alone, of an intent that is held too, and stays when all
+// else that is erasable goes.
+func testEraseTransient(h *harness) {
+	eraser, ok := h.opened.(storage.Eraser)
+	if !ok {
+		return
+	}
+	var want []storage.Record
+	for i, e := range []storage.Entry{openIntent("open"), heldIntent("held"), openIntent("other"), openIntent("without")} {
+		r := erasable("word", 100)
+		if i < 3 {
+			r.Parts[storage.PartTransient] = json.RawMessage(`{"name":{}}`)
+			r = storage.NewRecord(r.Kind, r.At, r.Parts)
+		}
+		v := intents.Allow
+		if i == 1 {
+			v = intents.Hold
+		}
+		e.Record = Telling(r, e.Key, v)
+		want = append(want, h.get(h.wins(e)))
+	}
+	check := func() {
+		h.Helper()
+		for _, r := range want {
+			got := h.get(r.Position)
+			h.same(got, r)
+		}
+	}
+	check()
+	without := func(i int, parts ...string) { want[i], _ = want[i].Without(parts...) }
+	for range 2 {
+		if err := eraser.EraseTransient(h.Context(), want[0].Position, want[1].Position, want[3].Position); err != nil {
+			h.Fatal(err)
+		}
+		without(0, storage.PartTransient)
+		without(1, storage.PartTransient)
+		check()
+	}
+	if err := eraser.Erase(h.Context(), want[0].Position, want[2].Position); err != nil {
+		h.Fatal(err)
+	}
+	without(0, want[0].Erasable()...)
+	without(2, want[2].Erasable()...)
+	check()
+	if err := eraser.EraseTransient(h.Context(), h.Next()); !errors.Is(err, storage.ErrNotFound) {
+		h.Fatalf("of no record: %v", err)
+	}
+	h.reopen()
+	check()
+}
+
 // testEraseBesideWriters: commits go on while parts are erased, and each caller
 // finds its own done.
 func testEraseBesideWriters(h *harness) {

@@ -136,6 +136,7 @@ func testJournal(t *testing.T, open openJournal) {
 		"Closed":                    testClosed,
 		"Erase":                     testErase,
 		"EraseBesideWriters":        testEraseBesideWriters,
+		"EraseTransient":            testEraseTransient,
 	} {
 		t.Run(name, func(t *testing.T) {
 			t.Parallel()

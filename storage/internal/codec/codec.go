@@ -1,17 +1,19 @@
 // Package codec encodes the stored form of a journal entry, the same for each driver.
 //
 // A body is, in this order: a version byte (1); a flags byte (1: takes a key,
-// 2: open, 4: encrypted); uvarint Target+1; uvarint Holder+1; varint milliseconds of At; uvarint
+// 2: open, 4: erasable parts are encrypted, 8: the part transient is); uvarint Target+1; uvarint Holder+1; varint milliseconds of At; uvarint
 // number of written subjects, each with its length; uvarint number of parts in
 // name order, each as name, salt and bytes with their lengths; uvarint number of part digests
 // in name order, each as name with its length and 32 bytes.
 //
-// An encrypted body continues with the uvarint slot of its key, and the ciphertext with its
-// length. The plaintext is salt and bytes, with their lengths, of each part that has a digest:
-// see encrypt.go. Without its key a body reads as one whose parts were erased.
+// An encrypted body continues, for each of the two flags, with the uvarint slot of a key, and the
+// ciphertext with its length. The plaintext is salt and bytes, with their lengths, of the part
+// transient, or of each other part that has a digest: see encrypt.go. Without a key the parts read
+// as erased.
 package codec
 
 import (
+	"cmp"
 	"encoding/binary"
 	"encoding/hex"
 	"encoding/json"
@@ -33,8 +35,13 @@ const DigestSize = 32
 const (
 	flagTake = 1 << iota
 	flagOpen
-	flagEncrypted
+	flagErasable
+	flagTransient
 )
+
+// Slots are where the keys of a body are: of its erasable parts, and of its part transient. No key
+// is in slot 0: these are not encrypted.
+type Slots struct{ Erasable, Transient uint64 }
 
 // Kinds are stored as their index. Only ever append.
 var Kinds = []storage.Kind{
@@ -44,7 +51,8 @@ var Kinds = []storage.Kind{
 var errBody = errors.New("malformed record body")
 
 // Append encodes everything about an entry but its position, kind and key. It encrypts the
-// erasable parts under a key that fresh returns, and no other entry may use.
+// erasable parts, and the part transient, each under a key that fresh returns, and nothing else may
+// use.
 func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err error)) ([]byte, error) {
 	var flags byte
 	if e.Take {
@@ -53,12 +61,18 @@ func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err e
 	if e.Open {
 		flags |= flagOpen
 	}
-	encrypted := e.Record.Erasable()
-	if len(encrypted) > 0 {
-		if len(e.Record.Erased) > 0 {
+	erasable := e.Record.Erasable()
+	encrypted := erasable
+	if len(erasable) > 0 {
+		_, without := e.Record.Erased[storage.PartTransient]
+		if len(e.Record.Erased) > 1 || len(e.Record.Erased) == 1 && !without {
 			return nil, fmt.Errorf("position %d: some of its erasable parts are erased, and some are not", e.Record.Position)
 		}
-		flags |= flagEncrypted
+		flags |= flagErasable
+	}
+	if _, there := e.Record.Parts[storage.PartTransient]; there {
+		encrypted = append(slices.Clone(erasable), storage.PartTransient)
+		flags |= flagTransient
 	}
 	b = append(b, bodyVersion, flags)
 	b = appendPosition(b, e.Target)
@@ -79,15 +93,21 @@ func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err e
 	}
 	covered := len(b)
 	b, err := appendDigests(b, e.Record, encrypted)
-	if err != nil || len(encrypted) == 0 {
-		return b, err
-	}
-	slot, key, err := fresh()
 	if err != nil {
 		return nil, err
 	}
-	b = binary.AppendUvarint(b, slot)
-	return appendEncrypted(b, key, partsOf(e.Record, encrypted), b[covered:]), nil
+	for _, names := range [][]string{erasable, encrypted[len(erasable):]} {
+		if len(names) == 0 {
+			continue
+		}
+		slot, key, err := fresh()
+		if err != nil {
+			return nil, err
+		}
+		b = binary.AppendUvarint(b, slot)
+		b = appendEncrypted(b, key, partsOf(e.Record, names), b[covered:])
+	}
+	return b, nil
 }
 
 // appendDigests appends those of erased parts, and of parts that are encrypted.
@@ -111,36 +131,43 @@ func appendDigests(b []byte, r storage.Record, encrypted []string) ([]byte, erro
 // cannot be read now. Parts and salts of the entry share the memory of body. With a *LostError
 // the entry is usable: what cannot be decrypted reads as erased.
 func Decode(position int64, kind int, body []byte, key func(slot uint64) (Key, error)) (storage.Entry, error) {
-	e, c, err := parse(position, kind, body)
-	if err != nil || c == nil {
+	e, encrypted, err := parse(position, kind, body)
+	if err != nil {
 		return e, err
 	}
-	k, err := key(c.slot)
-	if err == nil {
-		err = c.decrypt(k, &e.Record)
+	var lost error
+	for _, c := range encrypted {
+		k, err := key(c.slot)
+		if err == nil {
+			err = c.decrypt(k, &e.Record)
+		}
+		switch {
+		case err == nil, errors.Is(err, ErrErased):
+		case errors.Is(err, ErrLost):
+			e.Lost = true
+			lost = cmp.Or(lost, error(&LostError{Position: position, Slot: c.slot, Err: err}))
+		default:
+			return storage.Entry{}, fmt.Errorf("position %d: the key of its erasable parts: %w", position, err)
+		}
 	}
-	switch {
-	case err == nil, errors.Is(err, ErrErased):
-		return e, nil
-	case errors.Is(err, ErrLost):
-		e.Lost = true
-		return e, &LostError{Position: position, Slot: c.slot, Err: err}
-	default:
-		return storage.Entry{}, fmt.Errorf("position %d: the key of its erasable parts: %w", position, err)
-	}
+	return e, lost
 }
 
-// Slot returns where the key of a body is; found is false where nothing is encrypted.
-func Slot(position int64, kind int, body []byte) (slot uint64, found bool, err error) {
-	_, c, err := parse(position, kind, body)
-	if err != nil || c == nil {
-		return 0, false, err
+// SlotsOf returns where the keys of a body are.
+func SlotsOf(position int64, kind int, body []byte) (s Slots, err error) {
+	_, encrypted, err := parse(position, kind, body)
+	for _, c := range encrypted {
+		if c.transient() {
+			s.Transient = c.slot
+		} else {
+			s.Erasable = c.slot
+		}
 	}
-	return c.slot, true, nil
+	return s, err
 }
 
-// parse reads all that needs no key; the ciphertext is nil where nothing is encrypted.
-func parse(position int64, kind int, body []byte) (e storage.Entry, c *ciphertext, err error) {
+// parse reads all that needs no key.
+func parse(position int64, kind int, body []byte) (e storage.Entry, encrypted []ciphertext, err error) {
 	if kind < 0 || kind >= len(Kinds) {
 		return e, nil, fmt.Errorf("position %d: unknown kind %d", position, kind)
 	}
@@ -166,15 +193,31 @@ func parse(position int64, kind int, body []byte) (e storage.Entry, c *ciphertex
 	}
 	covered := r.Rest
 	names := r.digests(&e.Record)
-	if flags&flagEncrypted != 0 {
-		c = &ciphertext{slot: r.Uvarint(), names: names}
-		c.covered = covered[:len(covered)-len(r.Rest)]
-		c.data = r.Bytes()
+	if flags&flagErasable != 0 {
+		others := slices.DeleteFunc(slices.Clone(names), func(name string) bool { return name == storage.PartTransient })
+		encrypted = append(encrypted, r.ciphertext(others, covered))
+	}
+	if flags&flagTransient != 0 {
+		if !slices.Contains(names, storage.PartTransient) {
+			r.Fail()
+		}
+		encrypted = append(encrypted, r.ciphertext([]string{storage.PartTransient}, covered))
 	}
 	if r.Bad || len(r.Rest) > 0 {
 		return storage.Entry{}, nil, fmt.Errorf("position %d: %w", position, errBody)
 	}
-	return e, c, nil
+	return e, encrypted, nil
+}
+
+// ciphertext reads that of some parts; covered is the rest of the body from the digests on.
+func (r *Reader) ciphertext(names []string, covered []byte) ciphertext {
+	if len(names) == 0 {
+		r.Fail()
+	}
+	c := ciphertext{slot: r.Uvarint(), names: names}
+	c.covered = covered[:len(covered)-len(r.Rest)]
+	c.data = r.Bytes()
+	return c
 }
 
 // appendPosition stores Nobody as 0.

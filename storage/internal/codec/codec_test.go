@@ -87,8 +87,60 @@ func TestWithoutKey(t *testing.T) {
 	if _, err := Decode(0, 1, body, func(uint64) (Key, error) { return Key{}, later }); !errors.Is(err, later) {
 		t.Errorf("a key that cannot be read: %v", err)
 	}
-	if slot, found, err := Slot(0, 1, body); slot != 7 || !found || err != nil {
-		t.Error(slot, found, err)
+	if slots, err := SlotsOf(0, 1, body); slots != (Slots{Erasable: 7}) || err != nil {
+		t.Error(slots, err)
+	}
+}
+
+// TestKeyOfTransient: the part transient has a key of its own, beside that of erasable parts and of an
+// intent that has none. Each of the two is readable without the other's key.
+func TestKeyOfTransient(t *testing.T) {
+	for name, verdict := range map[string]string{"allowed": "allow", "held": "hold"} {
+		e := bodies()[1]
+		e.Record = storage.NewRecord(e.Record.Kind, e.Record.At, e.Record.Parts)
+		e.Record.Parts[storage.PartTransient] = json.RawMessage(`"secret"`)
+		e.Record.Parts[storage.PartDecision] = json.RawMessage(`{"verdict":"` + verdict + `"}`)
+		e.Record = storage.NewRecord(e.Record.Kind, e.Record.At, e.Record.Parts)
+		next := uint64(7)
+		body, err := Append(nil, e, func() (uint64, Key, error) {
+			next++
+			k, err := keyOf(next - 1)
+			return next - 1, k, err
+		})
+		if err != nil || bytes.Contains(body, []byte("secret")) {
+			t.Fatalf("%s: %v, or in the clear", name, err)
+		}
+		want := Slots{Erasable: 7, Transient: 8}
+		if verdict == "hold" {
+			want = Slots{Transient: 7}
+		}
+		if slots, err := SlotsOf(0, 0, body); slots != want || err != nil {
+			t.Errorf("%s: %+v, %v", name, slots, err)
+		}
+		for _, gone := range []uint64{0, want.Erasable, want.Transient} {
+			got, err := Decode(0, 0, body, func(slot uint64) (Key, error) {
+				if slot == gone {
+					return Key{}, ErrErased
+				}
+				return keyOf(slot)
+			})
+			left := e.Record
+			switch {
+			case gone == 0:
+			case gone == want.Transient:
+				left, _ = left.Without(storage.PartTransient)
+			default:
+				left, _ = left.Without(left.Erasable()...)
+			}
+			if d := cmp.Diff(left, got.Record, cmpopts.EquateEmpty()); d != "" || err != nil {
+				t.Errorf("%s, without key %d: %v\n%s", name, gone, err, d)
+			}
+			if got.Record = left; gone == want.Transient { // as a copy stores it again
+				if again, err := Decode(0, 0, encoded(t, got), keyOf); err != nil || cmp.Diff(left, again.Record, cmpopts.EquateEmpty()) != "" {
+					t.Errorf("%s: stored again: %v", name, err)
+				}
+			}
+		}
 	}
 }
 

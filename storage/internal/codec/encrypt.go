@@ -14,7 +14,8 @@ import (
 // KeySize is the size of a key, in bytes.
 const KeySize = 32
 
-// Key encrypts the erasable parts of one record with AES-256-GCM. A key of zeros was destroyed.
+// Key encrypts the erasable parts of one record, or its part transient, with AES-256-GCM. A key of
+// zeros was destroyed.
 type Key [KeySize]byte
 
 // NewKeys returns n random keys, one after the other.
@@ -101,13 +102,16 @@ func appendEncrypted(b []byte, key Key, plain, covered []byte) []byte {
 	return a.Seal(b, nil, plain, covered)                        //nolint:gosec // G407: it makes a random nonce itself
 }
 
-// ciphertext is the encrypted parts of a body.
+// ciphertext is parts of a body that are encrypted under one key.
 type ciphertext struct {
 	slot    uint64
 	names   []string // of the parts, in order
-	covered []byte   // digests and slot, as stored
+	covered []byte   // what is stored from the digests to the slot
 	data    []byte
 }
+
+// transient reports whether it is of the part transient.
+func (c *ciphertext) transient() bool { return c.names[0] == storage.PartTransient }
 
 // decrypt puts the parts into their record, in place of their digests.
 func (c *ciphertext) decrypt(key Key, r *storage.Record) error {
@@ -123,6 +127,11 @@ func (c *ciphertext) decrypt(key Key, r *storage.Record) error {
 	if in.Bad || len(in.Rest) > 0 {
 		return errBody
 	}
-	r.Erased = nil
+	for _, name := range c.names {
+		delete(r.Erased, name)
+	}
+	if len(r.Erased) == 0 {
+		r.Erased = nil
+	}
 	return nil
 }

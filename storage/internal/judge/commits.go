@@ -89,7 +89,7 @@ func validateEntry(e *storage.Entry, i int) error {
 	default:
 		return fmt.Errorf("unknown kind %q", kind)
 	}
-	for _, name := range storage.ErasableParts[kind] {
+	for _, name := range append(storage.ErasableParts[kind], storage.PartTransient) {
 		if _, there := e.Record.Parts[name]; there && len(e.Record.Salts[name]) != saltSize { // its digest would tell what it was
 			return fmt.Errorf("part %q has no salt", name)
 		}
