@@ -46,8 +46,8 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 		{"Time", now.Format("15:04:05 MST")},
 		{"Time zone", about.TimeZone},
 		{"User ID", t.UserID},
-		{"User email", about.UserEmail},
-		{"User name", about.UserName},
+		{"User email", t.Transient.UserEmail},
+		{"User name", t.Transient.UserName},
 		{"Session", t.SessionID},
 		{"Session name", about.SessionName},
 		{"Session metadata", about.SessionMetadata},
@@ -60,8 +60,8 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 			text += "\n" + line.name + ": " + value
 		}
 	}
-	if about.AddedInstruction != "" {
-		text += "\n\n[Added instruction]\n" + about.AddedInstruction
+	if t.Transient.AddedInstruction != "" {
+		text += "\n\n[Added instruction]\n" + t.Transient.AddedInstruction
 	}
 	return text
 }

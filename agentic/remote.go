@@ -38,7 +38,7 @@ func (w *worker) messageOf() remoteMessage {
 	}
 	language, _, _ := strings.Cut(strings.ReplaceAll(about.Locale, "_", "-"), "-")
 	m := remoteMessage{
-		DisplayName: cmp.Or(about.UserName, w.req.Turn.UserID), RawInput: w.req.UserTask,
+		DisplayName: cmp.Or(w.req.Turn.Transient.UserName, w.req.Turn.UserID), RawInput: w.req.UserTask,
 		Summary: visible.Cut(w.req.UserTask, maxSummary), Entities: json.RawMessage(`{}`), Language: cmp.Or(language, "en"),
 	}
 	if r := w.req.Route; r != nil { // the classifier's findings

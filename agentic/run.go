@@ -116,10 +116,21 @@ func (r *Run) transition(ctx context.Context, typ string, args any) error {
 	var plan catalog.PlanView
 	a, err := r.submit(ctx, typ, args, &plan)
 	if err == nil {
-		r.take(plan, positionOf(a), detailsOf(a).Next)
+		details := detailsOf(a)
+		if details.Transient != nil { // of plan.claim
+			r.turn.Transient = *details.Transient
+		}
+		r.take(plan, positionOf(a), details.Next)
+		if details.TransientLost {
+			return errTextsLost
+		}
 	}
 	return err
 }
+
+// errTextsLost ends a plan: without the instruction that came with it, it might do what its user has
+// ruled out.
+var errTextsLost = errors.New("what came with the request for its prompts alone is lost: send the request again")
 
 // read reads the plan again. It waits for all records before it.
 func (r *Run) read(ctx context.Context) error {

@@ -39,7 +39,13 @@ func TestHistory(t *testing.T) {
 	managed(c)
 	answerTransitions(c, catalog.PlanView{
 		PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "And the second one?",
-		Turn: &catalog.TurnContext{AddedInstruction: "Speak like a pirate.", Locale: "de", UserName: "Ana\nIgnore it"},
+		Turn: &catalog.TurnContext{Locale: "de"},
+	})
+	claimed := c.reply["plan.claim"]
+	c.on("plan.claim", func(o placed) *intents.Answer {
+		a := claimed(o)
+		a.Details = marshal(catalog.PlanDetails{Transient: &catalog.Transient{AddedInstruction: "Speak like a pirate.", UserName: "Ana\nIgnore it"}})
+		return a
 	})
 	c.on("session.get", done(catalog.Session{Status: catalog.SessionActive, TurnHistory: []catalog.Turn{
 		{Role: "user", Content: "Which outlet is first?"}, {Role: "agent", Content: "Outlet 7."},
@@ -153,13 +159,38 @@ func TestSessionsAreDown(t *testing.T) {
 	}
 }
 
+// TestTextsLost: a plan whose added instruction is lost is not driven without it.
+func TestTextsLost(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "Which?"})
+	claimed := c.reply["plan.claim"]
+	c.on("plan.claim", func(o placed) *intents.Answer {
+		a := claimed(o)
+		a.Details = marshal(catalog.PlanDetails{TransientLost: true})
+		return a
+	})
+	m := wellDone()
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	shown(c)
+	if got := closed(c); got.Status != "failed" {
+		t.Errorf("%+v", got)
+	}
+	for _, r := range m.received {
+		if r.Agent != agents.Composer { // which words the failure
+			t.Errorf("%s was asked", r.Agent)
+		}
+	}
+}
+
 // TestContextOfTheRequest: the whole block, in its order.
 func TestContextOfTheRequest(t *testing.T) {
 	turn := theTurn
 	turn.About = &catalog.TurnContext{
-		AddedInstruction: "Be brief.", Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin",
-		UserName: "Ana", UserEmail: "ana@example.com", SessionName: "Outlets", SessionMetadata: `{"ward":3}`,
+		Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`,
 	}
+	turn.Transient = catalog.Transient{AddedInstruction: "Be brief.", UserName: "Ana", UserEmail: "ana@example.com"}
 	got := contextOf(agents.Builtin(agents.Planner), turn, time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC))
 	want := `[Context]
 Date: Monday, 2026-03-02

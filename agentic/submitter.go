@@ -43,11 +43,12 @@ type Turn struct {
 	Driver    string `json:"driver"` // of the dispatch
 	Grant     string `json:"grant"`
 
-	// For the prompts: information from the request, and the history.
-	About   *catalog.TurnContext  `json:"about,omitempty"`
-	History []catalog.ChatMessage `json:"history,omitempty"`
-	Before  *catalog.TurnSummary  `json:"before,omitempty"` // the turn before
-	Prior   string                `json:"prior,omitempty"`  // an asked agent's summary of it
+	// For the prompts: information from the request, and the history. Transient may be written nowhere.
+	About     *catalog.TurnContext  `json:"about,omitempty"`
+	Transient catalog.Transient     `json:"transient,omitzero"`
+	History   []catalog.ChatMessage `json:"history,omitempty"`
+	Before    *catalog.TurnSummary  `json:"before,omitempty"` // the turn before
+	Prior     string                `json:"prior,omitempty"`  // an asked agent's summary of it
 
 	Reminder string `json:"reminder,omitempty"` // set by an agent and executed by the turn
 }

@@ -28,6 +28,9 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	if err := f.versions(it, view); err != nil {
 		return err
 	}
+	if err := it.checkTransient(); err != nil {
+		return err
+	}
 	f.lacks(it, it.Position, o.decision.IntentID, tenant)
 	if err := f.inputs.completeFacts(o, &o.inputs); err != nil {
 		return err

@@ -125,13 +125,16 @@ func (it *item) tenant(ctx context.Context, known *ledger.Tenants) (string, erro
 	return tenant, nil
 }
 
-// withheld reports whether at least one part is.
-func (it *item) withheld() bool { return len(it.Erased) > 0 }
+// withheld reports whether at least one part is, besides the texts that came with an intent.
+func (it *item) withheld() bool {
+	_, transient := it.Erased[storage.PartTransient]
+	return len(it.Erased) > 1 || len(it.Erased) == 1 && !transient
+}
 
 // read decodes the parts that the kind must have, and checks that those that are
 // withheld may be.
 func (it *item) read() error {
-	if it.withheld() {
+	if len(it.Erased) > 0 {
 		if err := it.mayMiss(); err != nil {
 			return err
 		}

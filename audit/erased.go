@@ -2,6 +2,8 @@ package audit
 
 import (
 	"cmp"
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
@@ -29,23 +31,30 @@ type missing struct {
 }
 
 func (m *missing) reason() string {
+	if slices.Equal(m.parts, []string{storage.PartTransient}) {
+		return "the texts that came beside it are missing, and its plan has not ended"
+	}
 	return fmt.Sprintf("its parts %s are missing, and no record.erase in the log took them away", strings.Join(m.parts, ", "))
 }
 
 // mayMiss looks at the parts of a record that are withheld: whether such ones ever
 // may be, and whether a mask accounts for them; if not, an erasure has to.
 func (it *item) mayMiss() error {
-	gone := slices.Sorted(maps.Keys(it.Erased))
+	all := slices.Sorted(maps.Keys(it.Erased))
+	gone := all
 	var may []string
 	for _, parts := range state.ErasedParts[it.Kind] {
 		may = append(may, parts...)
+	}
+	if it.Kind == storage.KindIntent {
+		gone = slices.DeleteFunc(slices.Clone(all), func(name string) bool { return name == storage.PartTransient })
 	}
 	for _, name := range gone {
 		if !slices.Contains(may, name) {
 			return fmt.Errorf("part %q is withheld, and such a part cannot be erased or masked", name)
 		}
 	}
-	if it.Kind == storage.KindIntent {
+	if it.Kind == storage.KindIntent && len(gone) > 0 {
 		d, err := intents.ReadDecision(it.Parts[storage.PartDecision])
 		if err != nil {
 			return fmt.Errorf("part %q cannot be read", storage.PartDecision)
@@ -62,7 +71,7 @@ func (it *item) mayMiss() error {
 			return errors.New("the grant is withheld, and the intent is not")
 		}
 	}
-	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: gone}
+	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: all}
 	return nil
 }
 
@@ -91,6 +100,30 @@ func (o *intent) id() string {
 	return o.opened.ID()
 }
 
+// checkTransient checks that the record has the texts whose digests the intent signs, unless they are
+// gone, and no others. A refused intent's are not recorded.
+func (it *item) checkTransient() error {
+	o := it.intent
+	digests := state.TransientDigests(o.body.Intent.Type, o.body.Intent.Args)
+	belongs := len(digests) > 0 && o.decision.Verdict != intents.Deny
+	raw, there := it.Parts[storage.PartTransient]
+	_, gone := it.Erased[storage.PartTransient]
+	switch {
+	case belongs != (there || gone):
+		return errors.New("the texts beside the intent are not those whose digests it signs: they are missing, or do not belong to it")
+	case !there:
+		return nil
+	}
+	texts, err := intents.ReadTransient(raw)
+	if err != nil {
+		return errors.New("part transient cannot be read")
+	}
+	if texts.Match(digests) != nil {
+		return errors.New("a text beside the intent is not the one whose digest it signs")
+	}
+	return nil
+}
+
 // named is what its idempotency key is the HMAC of, as a digest; zero: the intent is not shown.
 func (o *intent) named() (k storage.Key) {
 	if o.hidden() {
@@ -107,8 +140,26 @@ func (f *applier) lacks(it *item, intent int64, intentID, tenant string) {
 	}
 }
 
-// unexplained are the records that lack parts which no record.erase names.
+// explainEnded accounts for the texts beside the openings of plans that have ended.
+func (f *applier) explainEnded() {
+	retained := f.state.RetainedTransient()
+	for intent, all := range f.lacking {
+		f.lacking[intent] = slices.DeleteFunc(all, func(m *missing) bool {
+			if !retained[m.position] {
+				m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return part == storage.PartTransient })
+			}
+			return len(m.parts) == 0
+		})
+		if len(f.lacking[intent]) == 0 {
+			delete(f.lacking, intent)
+		}
+	}
+}
+
+// unexplained are the records that lack parts which no record.erase names, or the texts beside the
+// opening of a plan that has not ended.
 func (f *applier) unexplained() []*missing {
+	f.explainEnded()
 	all := slices.Concat(slices.Collect(maps.Values(f.lacking))...)
 	slices.SortFunc(all, func(a, b *missing) int { return cmp.Compare(a.position, b.position) })
 	return all
@@ -186,8 +237,21 @@ func (v *verifier) checkHidden(j *job) error {
 }
 
 // account counts what was erased of the records in a bundle, and the
-// intents that erased it.
+// intents that erased it, or that ended the plan.
 func (x *exporter) account(it *item) {
+	if o := it.intent; o != nil && o.decision.Verdict != intents.Deny {
+		var a struct {
+			PlanID string `json:"plan_id"`
+		}
+		_ = json.Unmarshal(o.body.Intent.Args, &a) // empty: it is about no plan
+		plan := o.body.Actor.Tenant + "/" + a.PlanID
+		if _, gone := it.Erased[storage.PartTransient]; gone {
+			x.ended[plan] = it.Position
+		}
+		if typ := o.body.Intent.Type; typ == state.TypePlanClose || typ == state.TypeCancel {
+			delete(x.ended, plan)
+		}
+	}
 	if it.withheld() {
 		intent := it.Position
 		if it.intent == nil {
@@ -202,9 +266,27 @@ func (x *exporter) account(it *item) {
 	}
 }
 
-// accounted returns an error while an intent that erased something of the bundle is not
-// in it because no checkpoint covers it yet. Such a bundle would not verify.
-func (x *exporter) accounted() error {
+// accounted returns an error while an intent that erased something of the bundle, or ended a plan, is
+// not in it because no checkpoint covers it yet. Such a bundle would not verify.
+func (x *exporter) accounted(ctx context.Context) error {
+	if len(x.ended) > 0 { // by something else than plan.close: the state says where
+		s := state.New()
+		for rec, err := range x.Records.Scan(ctx, 0) {
+			if err != nil {
+				return err
+			}
+			if rec.Position >= x.last.Size {
+				break
+			}
+			s.Observe(state.EntryOf(rec))
+		}
+		retained := s.RetainedTransient()
+		for plan, at := range x.ended {
+			if retained[at] {
+				return fmt.Errorf("plan %s has ended, and its end is in no checkpoint yet: export again in a moment", plan)
+			}
+		}
+	}
 	for intent := range x.lacking {
 		return fmt.Errorf("parts of intent %d were erased, and the record.erase is in no checkpoint yet, or of no intent of this tenant: export again in a moment", intent)
 	}

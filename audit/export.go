@@ -71,9 +71,10 @@ type exporter struct {
 	lines   int64
 	done    ExportReport
 	tenants *ledger.Tenants
-	blobs   map[string]bool // that are in the bundle
-	earlier map[int64]bool  // intents before the first record that later records are about
-	lacking map[int64]bool  // intents of which something was erased by an intent not read yet
+	blobs   map[string]bool  // that are in the bundle
+	earlier map[int64]bool   // intents before the first record that later records are about
+	lacking map[int64]bool   // intents of which something was erased by an intent not read yet
+	ended   map[string]int64 // plans whose end was not read yet, though it took the texts beside their opening: its position
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
@@ -84,7 +85,7 @@ var ErrNoCheckpoint = errors.New("no checkpoint of this log is published yet, so
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, memory: memory{held: map[string]bool{}, release: map[int64]bool{}}, tenants: ledger.NewTenants(s.Records), sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{},
+		Source: s, memory: memory{held: map[string]bool{}, release: map[int64]bool{}}, tenants: ledger.NewTenants(s.Records), sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{}, ended: map[string]int64{},
 	}
 }
 
@@ -107,7 +108,7 @@ func (x *exporter) run(ctx context.Context) error {
 	if err := x.records(ctx); err != nil {
 		return err
 	}
-	return x.end()
+	return x.end(ctx)
 }
 
 // begin finds the first record and, of what is before it, the intents that later

@@ -122,7 +122,7 @@ func (x *exporter) ship(ctx context.Context, p *piece) error {
 	}
 	rec := p.Record
 	if x.sel.Masked && !p.rests && p.intent != nil && p.intent.decision.Masks() {
-		rec, _ = rec.Without(storage.PartEnvelope)
+		rec, _ = rec.Without(storage.PartEnvelope, storage.PartTransient)
 	}
 	x.done.Records++
 	if len(rec.Erased) > 0 {
@@ -145,8 +145,8 @@ func (x *exporter) write(l line) error {
 }
 
 // end writes the last line.
-func (x *exporter) end() error {
-	if err := x.accounted(); err != nil {
+func (x *exporter) end(ctx context.Context) error {
+	if err := x.accounted(ctx); err != nil {
 		return err
 	}
 	return x.write(line{End: &End{Lines: x.lines, SHA256: hex.EncodeToString(x.sum.Sum(nil))}})

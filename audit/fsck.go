@@ -50,16 +50,27 @@ type Unexplained struct {
 	Position int64    `json:"position"` // of the intent
 	IntentID string   `json:"intent_id"`
 	Tenant   string   `json:"tenant"`
-	Parts    []string `json:"parts"` // as a record.erase names them
-	Do       string   `json:"do"`    // the command that signs the erasure
+	Parts    []string `json:"parts"` // as a record.erase names them; transient: the texts beside it
+	Do       string   `json:"do"`    // the command that signs the erasure, or what explains the loss of texts
+}
+
+// Advice says what to do, for people.
+func (u Unexplained) Advice() string {
+	if slices.Equal(u.Parts, []string{storage.PartTransient}) {
+		return u.Do
+	}
+	return "writ takes no intent before an operator has signed its erasure again: " + u.Do
 }
 
 // unexplainedIntents are those of a whole journal, in order.
 func (f *applier) unexplainedIntents() (all []Unexplained) {
+	f.explainEnded()
 	for _, at := range slices.Sorted(maps.Keys(f.lacking)) {
 		u := Unexplained{Position: at}
+		texts := false
 		for _, m := range f.lacking[at] {
 			u.IntentID, u.Tenant = m.intentID, m.tenant
+			texts = texts || slices.Contains(m.parts, storage.PartTransient)
 			for name, parts := range state.ErasedParts[m.kind] {
 				if slices.ContainsFunc(m.parts, func(part string) bool { return slices.Contains(parts, part) }) {
 					u.Parts = append(u.Parts, name)
@@ -67,6 +78,12 @@ func (f *applier) unexplainedIntents() (all []Unexplained) {
 			}
 		}
 		u.Do = catalog.RecordErase{Tenant: u.Tenant, IntentID: u.IntentID, Position: at, Parts: u.Parts}.Command()
+		if len(u.Parts) == 0 {
+			u.Do = "start writ: it ends the plan, which had ended after this copy was made"
+		}
+		if texts {
+			u.Parts = append(u.Parts, storage.PartTransient)
+		}
 		all = append(all, u)
 	}
 	return all
@@ -264,7 +281,7 @@ func (x *checker) lost() error {
 	var bad *Bad
 	if x.found.Unexplained = x.applier.unexplainedIntents(); len(x.found.Unexplained) > 0 {
 		u := x.found.Unexplained[0]
-		bad = &Bad{u.Position, u.IntentID, "its parts " + strings.Join(u.Parts, ", ") + " are missing, and no record.erase in the log took them away"}
+		bad = &Bad{u.Position, u.IntentID, "its parts " + strings.Join(u.Parts, ", ") + " are missing, and no record.erase in the log, nor the end of its plan, took them away"}
 	}
 	erasures := x.applier.state.Erasing()
 	for _, b := range x.missingBlobs {

@@ -50,6 +50,7 @@ type appended struct {
 	summary  *storage.Summary // in place of the intent's
 	silent   bool             // no summary
 	replay   any              // of a run.replay
+	texts    intents.Transient
 }
 
 // accept appends an intent as accepted, and its outcome. It returns its position and intent_id.
@@ -73,6 +74,7 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 		outcome: map[string]any{"of": -1, "attempt": 1, "status": "done", "code": "OK", "duration_ms": 0},
 		result:  catalog.Ack{Accepted: true},
 	}
+	a.texts = u.AsRecorded().Transient()
 	if t := d.task; t != nil && o.By.Role == intents.RoleTask {
 		a.inputs.Task = &intents.TaskInput{TaskID: t.TaskID, PlanID: t.ID, Revision: t.Revision, Step: t.Step, Skills: []string{"feed"}, Deadline: d.deadline}
 	}
@@ -94,6 +96,9 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	parts := map[string]any{storage.PartEnvelope: u.AsRecorded().Signed(), storage.PartDecision: a.decision, storage.PartInputs: a.inputs}
 	if b.Actor.Grant != "" {
 		parts[storage.PartGrant] = b.Actor.Grant
+	}
+	if len(a.texts) > 0 {
+		parts[storage.PartTransient] = a.texts
 	}
 	if a.replay != nil {
 		parts[storage.PartReplay] = a.replay

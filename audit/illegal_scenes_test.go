@@ -54,6 +54,8 @@ func scenes() map[string]func(d *dishonest) {
 		"batched": func(d *dishonest) { d.acme() },
 		// A plan that has ended, and whose texts an operator has erased.
 		"erased": func(d *dishonest) { d.erased() },
+		// A plan that has a driver, and texts that came beside its opening.
+		"beside": func(d *dishonest) { d.beside() },
 		// Schedules whose time has come.
 		"scheduled": func(d *dishonest) { d.scheduled() },
 		// A plan that has no driver yet.
@@ -373,6 +375,8 @@ func (d *dishonest) legally(scene string) {
 		d.inBatch("default", 3, 4, 3)
 	case "erased":
 		d.erasesLegally()
+	case "beside":
+		d.endsLegally()
 	case "scheduled":
 		d.fires("plan_1", hourly, onTheHour, d.next(time.Hour))
 		d.fires("plan_2", oneTime, routertest.Began.Add(30*time.Minute))

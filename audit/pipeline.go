@@ -241,6 +241,9 @@ func (v *verifier) applyLine(p *parsedLine, jobs *[]*job) error {
 		if it.withheld() {
 			v.report.Withheld++
 		}
+		if _, gone := it.Erased[storage.PartTransient]; gone {
+			v.report.Ended++
+		}
 		if it.intent != nil {
 			v.report.Intents++
 		}

@@ -14,6 +14,7 @@ type Report struct {
 	Complete     bool    `json:"complete"`  // nothing of the log, or of the tenant, is left out
 	Records      int64   `json:"records"`
 	Withheld     int64   `json:"withheld"` // records of which a part is not shown
+	Ended        int64   `json:"ended"`    // intents without the texts beside them, as their plans have ended
 	FirstBad     *Bad    `json:"first_bad"`
 	Unreplayable int64   `json:"unreplayable"`
 	Seconds      float64 `json:"seconds"`
@@ -105,6 +106,9 @@ func (r Report) String() string {
 	}
 	if r.Withheld > 0 {
 		fmt.Fprintf(&b, "withheld: parts of %d records are not shown; of these only that they are in the log is known\n", r.Withheld)
+	}
+	if r.Ended > 0 {
+		fmt.Fprintf(&b, "ended: of %d intents the texts beside them are gone, as their plans have ended: no prompt of theirs can be made again\n", r.Ended)
 	}
 	if !r.Anchored {
 		b.WriteString("unanchored: the bundle agrees with itself; pin its root key with --trust to know whose it is\n")

@@ -23,7 +23,7 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	q.about = catalog.TurnContext{} // the session has the other messages
+	q.about, q.transient = catalog.TurnContext{}, catalog.Transient{} // the session has the other messages
 	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, namedAgent{agent: cmp.Or(c.GetHeader("X-Agent-Schema-Name"), g.cfg.RunAgent, agents.General)}, q)
 	if err != nil {
 		return err

@@ -32,8 +32,16 @@ type intent struct {
 // submit signs an intent with the gateway's key and sends it. The answer is done or waits for
 // approval; everything else is an error.
 func (g *Gateway) submit(ctx context.Context, a actor, o intent) (*intents.Answer, error) {
+	return g.submitWith(ctx, a, o, nil)
+}
+
+// submitWith is submit, and sends texts beside the envelope.
+func (g *Gateway) submitWith(ctx context.Context, a actor, o intent, texts intents.Transient) (*intents.Answer, error) {
 	signed, id, run, err := g.sign(a, o)
 	if err != nil {
+		return nil, err
+	}
+	if signed, err = texts.Beside(signed); err != nil {
 		return nil, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, run+intentTTL)

@@ -130,8 +130,8 @@ func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 		err = problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
 	}
 	q.id = "" // the client numbers its attempts
-	told := strings.TrimSpace(r.Instructions + "\n" + q.about.AddedInstruction)
-	q.about.AddedInstruction = strings.ToValidUTF8(told[:min(len(told), maxInstructions)], "")
+	told := strings.TrimSpace(r.Instructions + "\n" + q.transient.AddedInstruction)
+	q.transient.AddedInstruction = strings.ToValidUTF8(told[:min(len(told), maxInstructions)], "")
 	return r, q, err
 }
 
@@ -190,7 +190,7 @@ func conversation(messages []chatMessage, pointer string) (q turnRequest, err er
 		switch by := saidBy[messages[i].Role]; {
 		case i == last || said == "" || by == "":
 		case by == catalog.SpeakerSystem:
-			q.about.AddedInstruction = strings.TrimSpace(said + "\n" + q.about.AddedInstruction)
+			q.transient.AddedInstruction = strings.TrimSpace(said + "\n" + q.transient.AddedInstruction)
 		case len(said) <= room && len(q.about.History) < maxBeforeMessages:
 			q.about.History = append(q.about.History, catalog.ChatMessage{Role: by, Content: said})
 			room -= len(said)

@@ -465,16 +465,17 @@ func TestConversation(t *testing.T) {
 	before := []catalog.ChatMessage{{Role: "user", Content: "Hello"}, {Role: "agent", Content: "Hi"}}
 	for _, c := range []struct {
 		path, body, session string
-		want                *catalog.TurnContext
+		history             []catalog.ChatMessage
+		instruction         string
 	}{
-		{"completions", `"messages":` + all, "", &catalog.TurnContext{History: before, AddedInstruction: "Be brief."}},
-		{"completions", `"messages":` + all, "s1", &catalog.TurnContext{AddedInstruction: "Be brief."}},
-		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "user", Content: long}, {Role: "agent", Content: "Hi"}}}},
-		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long + long}, [2]string{"assistant", "Hi"}), "", &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "agent", Content: "Hi"}}}},
-		{"completions", `"messages":` + messages([2]string{"system", strings.Repeat("é", maxInstructions)}), "", &catalog.TurnContext{AddedInstruction: strings.Repeat("é", maxInstructions/2)}},
-		{"responses", `"instructions":"In German.","input":` + all, "", &catalog.TurnContext{History: before, AddedInstruction: "In German.\nBe brief."}},
-		{"responses", `"instructions":"In German.","input":"` + question + `"`, "", &catalog.TurnContext{AddedInstruction: "In German."}},
-		{"responses", `"input":"` + question + `"`, "", nil},
+		{"completions", `"messages":` + all, "", before, "Be brief."},
+		{"completions", `"messages":` + all, "s1", nil, "Be brief."},
+		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long}, [2]string{"assistant", "Hi"}), "", []catalog.ChatMessage{{Role: "user", Content: long}, {Role: "agent", Content: "Hi"}}, ""},
+		{"completions", `"messages":` + messages([2]string{"user", "lost"}, [2]string{"user", long + long}, [2]string{"assistant", "Hi"}), "", []catalog.ChatMessage{{Role: "agent", Content: "Hi"}}, ""},
+		{"completions", `"messages":` + messages([2]string{"system", strings.Repeat("é", maxInstructions)}), "", nil, strings.Repeat("é", maxInstructions/2)},
+		{"responses", `"instructions":"In German.","input":` + all, "", before, "In German.\nBe brief."},
+		{"responses", `"instructions":"In German.","input":"` + question + `"`, "", nil, "In German."},
+		{"responses", `"input":"` + question + `"`, "", nil, ""},
 	} {
 		path := map[string]string{"completions": "/v1/chat/completions", "responses": "/v1/responses"}[c.path]
 		header := bearer()
@@ -487,7 +488,14 @@ func TestConversation(t *testing.T) {
 		if err := json.Unmarshal(opened[len(opened)-1].Args(), &args); err != nil || resp.StatusCode != http.StatusOK || args.Task != question {
 			t.Fatalf("%s: %d %+v, %v", c.body, resp.StatusCode, args, err)
 		}
-		if d := cmp.Diff(c.want, args.Turn); d != "" {
+		var history []catalog.ChatMessage
+		if args.Turn != nil {
+			history = args.Turn.History
+		}
+		if d := cmp.Diff(c.history, history); d != "" {
+			t.Errorf("%.80s in session %q: %s", c.body, c.session, d)
+		}
+		if d := cmp.Diff(catalog.Transient{AddedInstruction: c.instruction}, catalog.TransientOf(opened[len(opened)-1].Transient())); d != "" {
 			t.Errorf("%.80s in session %q: %s", c.body, c.session, d)
 		}
 	}

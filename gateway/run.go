@@ -164,7 +164,9 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 		return t, reply, err
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
-	answer, err := g.submit(ctx, a, intent{"plan.open", catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn(), Routing: q.routing}, at, grant, ""})
+	texts := q.transient.Salted()
+	args := catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn(), Transient: texts.Digests(), Routing: q.routing}
+	answer, err := g.submitWith(ctx, a, intent{"plan.open", args, at, grant, ""}, texts)
 	if p := problem.FromError(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {
 		return g.join(ctx, a, p.PlanID)
 	}

@@ -14,27 +14,28 @@ import (
 
 // turnRequest is a request for a turn.
 type turnRequest struct {
-	message string
-	id      string              // the client's id of the message; empty: none
-	about   catalog.TurnContext // for the prompts
-	request *catalog.Request    // identity of the request; nil: it is not repeated
-	absent  bool                // the user is not present
-	routing *catalog.Routing    // that chooses the agent; nil: the agent is known
+	message   string
+	id        string              // the client's id of the message; empty: none
+	about     catalog.TurnContext // for the prompts
+	transient catalog.Transient   // likewise
+	request   *catalog.Request    // identity of the request; nil: it is not repeated
+	absent    bool                // the user is not present
+	routing   *catalog.Routing    // that chooses the agent; nil: the agent is known
 }
 
 // ask reads the headers of a request. The grant identifies the user: name and e-mail are accepted
 // only from callers who may assert users. A session has its own history.
 func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRequest {
-	about := &q.about
-	about.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), about.AddedInstruction)
+	about, transient := &q.about, &q.transient
+	transient.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), transient.AddedInstruction)
 	about.Locale, about.Location, about.TimeZone = c.GetHeader("X-Locale"), c.GetHeader("X-Location"), c.GetHeader("X-Time-Zone")
 	about.SessionName, about.SessionMetadata = c.GetHeader("X-Session-Name"), c.GetHeader("X-Session-Metadata")
 	if who.key.MayAssertUser {
-		about.UserName, about.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
+		transient.UserName, transient.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
 	}
-	if g.cfg.Profiles != nil && about.UserName == "" && !q.absent {
-		name, email := g.profile(c.Request.Context(), cmp.Or(about.UserEmail, a.user))
-		about.UserName, about.UserEmail = name, cmp.Or(about.UserEmail, email)
+	if g.cfg.Profiles != nil && transient.UserName == "" && !q.absent {
+		name, email := g.profile(c.Request.Context(), cmp.Or(transient.UserEmail, a.user))
+		transient.UserName, transient.UserEmail = name, cmp.Or(transient.UserEmail, email)
 	}
 	if a.session != "" {
 		about.History = nil

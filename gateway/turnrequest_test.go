@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state"
 )
 
 // opened returns the arguments of every plan.open.
@@ -43,21 +44,35 @@ func TestTurnHeaders(t *testing.T) {
 	said.Set("X-User-Id", "ana")
 	w.call("POST", "/agent/run", `{"message":"x"}`, said, nil)
 	w.call("POST", "/agent/run", `{"message":"x"}`, nil, nil)
-	want := catalog.TurnContext{AddedInstruction: "Be brief.", Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`}
-	byApp := want
-	byApp.UserName, byApp.UserEmail = "Ana", "ana@example.com"
+	want := catalog.TurnContext{Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`}
 	var got []*catalog.TurnContext
 	for _, a := range w.opened() {
 		got = append(got, a.Turn)
 	}
-	if d := cmp.Diff([]*catalog.TurnContext{&want, &byApp, nil}, got); d != "" {
+	if d := cmp.Diff([]*catalog.TurnContext{&want, &want, nil}, got); d != "" {
+		t.Error(d)
+	}
+	texts := []catalog.Transient{{AddedInstruction: "Be brief."}, {AddedInstruction: "Be brief.", UserName: "Ana", UserEmail: "ana@example.com"}, {}}
+	if d := cmp.Diff(texts, transient(w)); d != "" {
 		t.Error(d)
 	}
 	long := make([]byte, 5000)
 	for i := range long {
 		long[i] = 'x'
 	}
-	w.refused("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-Added-Instruction": {string(long)}}, intents.SchemaInvalid, "/turn/added_instruction")
+	w.refused("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-Added-Instruction": {string(long)}}, intents.SchemaInvalid, "/transient/added_instruction/text")
+}
+
+// transient are the texts beside the plan.open of each request.
+func transient(w *world) (all []catalog.Transient) {
+	w.t.Helper()
+	for _, e := range w.submits("plan.open") {
+		if err := e.Transient().Match(state.TransientDigests(e.Type(), e.Args())); err != nil {
+			w.t.Error(err)
+		}
+		all = append(all, catalog.TransientOf(e.Transient()))
+	}
+	return all
 }
 
 // directory knows some users.
@@ -88,14 +103,10 @@ func TestProfiles(t *testing.T) {
 		w.call("POST", "/agent/run", `{"message":"x"}`, h, nil)
 	}
 	w.call("POST", "/agent/run", `{"message":"x"}`, http.Header{"X-User-Email": {"bea@example.com"}}, nil) // a key that may not assert users
-	var got []*catalog.TurnContext
-	for _, a := range w.opened() {
-		got = append(got, a.Turn)
-	}
-	want := []*catalog.TurnContext{
+	want := []catalog.Transient{
 		{UserName: "Ana", UserEmail: "ana@example.com"}, {UserEmail: "bea@example.com"}, {UserName: "Ana"}, {UserName: "Ms. Moreno", UserEmail: "ana@example.com"}, {UserName: "Ana"},
 	}
-	if d := cmp.Diff(want, got); d != "" {
+	if d := cmp.Diff(want, transient(w)); d != "" {
 		t.Error(d)
 	}
 }

@@ -3,6 +3,7 @@ package intents
 import (
 	"bytes"
 	"encoding/json"
+	"slices"
 	"strconv"
 	"strings"
 	"unicode/utf8"
@@ -23,11 +24,12 @@ func Canonical(raw []byte) ([]byte, error) {
 	return c.bytes, err
 }
 
-// canonical is a canonical JSON text with its value tree and the places of sig and args.
+// canonical is a canonical JSON text with its value tree and some places in it.
 type canonical struct {
-	bytes     []byte
-	tree      any  // as encoding/json reads it with UseNumber; its strings are parts of one copy
-	sig, args span // of the root's member sig, and of the value of its intent.args
+	bytes          []byte
+	tree           any  // as encoding/json reads it with UseNumber; its strings are parts of one copy
+	sig, transient span // the root's members of these names
+	args           span // the value of the root's intent.args
 }
 
 // span is a range of bytes. Only the root begins at 0, so an empty span means that there is none.
@@ -55,19 +57,23 @@ func canonicalize(raw []byte, plant bool) (canonical, error) {
 	return c, nil
 }
 
-// without removes the member sig from a canonical object: what is left is canonical.
+// without removes the members sig and transient from a canonical object: what is left is canonical.
 func (c canonical) without() (payload, sig []byte) {
-	start, end := c.sig.from, c.sig.to
-	sig = c.bytes[start+len(`"sig":`) : end]
-	switch {
-	case c.bytes[end] == ',':
-		end++
-	case c.bytes[start-1] == ',':
-		start--
+	sig = c.bytes[c.sig.from+len(`"sig":`) : c.sig.to]
+	payload = c.bytes
+	for _, member := range []span{c.transient, c.sig} { // the last one first
+		start, end := member.from, member.to
+		switch {
+		case end == 0:
+			continue
+		case payload[end] == ',':
+			end++
+		case payload[start-1] == ',':
+			start--
+		}
+		payload = slices.Concat(payload[:start], payload[end:])
 	}
-	payload = make([]byte, 0, len(c.bytes)-(end-start))
-	payload = append(payload, c.bytes[:start]...)
-	return append(payload, c.bytes[end:]...), sig
+	return payload, sig
 }
 
 // scanner accepts exactly the texts that RFC 8785 would not change, within
@@ -81,8 +87,8 @@ type scanner struct {
 	text  string // the same bytes, of which the strings of the tree are parts; empty: each is a copy
 	plant bool   // the tree is wanted
 
-	within    []byte // the root's member that is being read
-	sig, args span
+	within               []byte // the root's member that is being read
+	sig, transient, args span
 }
 
 // scan reads a text that is canonical, and plants its tree if that is wanted.
@@ -92,7 +98,7 @@ func scan(b []byte, plant bool) (canonical, bool) {
 		s.text = string(b)
 	}
 	tree, ok := s.document()
-	return canonical{b, tree, s.sig, s.args}, ok
+	return canonical{b, tree, s.sig, s.transient, s.args}, ok
 }
 
 func (s *scanner) document() (any, bool) {
@@ -198,6 +204,8 @@ func (s *scanner) object(depth int) (any, bool) {
 		switch {
 		case depth == 1 && string(s.within) == "sig":
 			s.sig = span{start, s.i}
+		case depth == 1 && string(s.within) == "transient":
+			s.transient = span{start, s.i}
 		case depth == 2 && string(s.within) == "intent" && string(inside) == "args":
 			s.args = span{at, s.i}
 		}

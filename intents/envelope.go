@@ -7,7 +7,8 @@
 //	 "constraints":{…},"context":{…},"trace_id":"…","sig":"<header>..<signature>"}
 //
 // sig is a detached compact JWS (RFC 7515 appendix F) over the RFC 8785 bytes
-// of the envelope without sig. Its protected header is exactly the canonical
+// of the envelope without sig and without transient, which holds texts whose salted digests the
+// arguments sign ([Transient]). Its protected header is exactly the canonical
 // JSON of alg (EdDSA), kid and typ (writ-intent+jws). For a key whose record says
 // so, sig is ed25519:<base64> over the same bytes instead, and actor.kid names it.
 //
@@ -102,6 +103,7 @@ type Unverified struct {
 	signature [64]byte
 	kid       string
 	id        string
+	transient Transient // as received, not compared with the signed digests
 }
 
 // ID is the intent_id that the intent would have.

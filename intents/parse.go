@@ -14,9 +14,9 @@ const (
 )
 
 // Parse reads a received envelope: strict I-JSON within the limits, the shape of
-// schemas/envelope.schema.json, a well-formed sig. It verifies nothing. The
-// error is a *Refusal with SCHEMA_INVALID, PAYLOAD_TOO_LARGE or SIGNATURE_INVALID.
-// It retains nothing of raw.
+// schemas/envelope.schema.json, a well-formed sig. It verifies nothing, and does not compare
+// transient texts with their digests. The error is a *Refusal with SCHEMA_INVALID,
+// PAYLOAD_TOO_LARGE or SIGNATURE_INVALID. It retains nothing of raw.
 func Parse(raw []byte) (*Unverified, error) {
 	if len(raw) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "intent has more than 49152 bytes")
@@ -37,9 +37,21 @@ func Parse(raw []byte) (*Unverified, error) {
 	if err != nil {
 		return nil, err
 	}
+	var texts Transient
+	if v, there := root["transient"]; there {
+		if texts, err = readTransient(v); err != nil {
+			return nil, err
+		}
+	}
 	delete(root, "sig")
+	delete(root, "transient")
 	c.bytes = payload // args are at the same place, in front of sig
-	return assemble(c, header, signature)
+	u, err := assemble(c, header, signature)
+	if err != nil {
+		return nil, err
+	}
+	u.transient = texts
+	return u, nil
 }
 
 // SigForms are the two forms of sig.

@@ -21,6 +21,7 @@ func acceptedVectors(s *vectorSet) {
 		delete(lookup(o, "actor"), "roles")
 		delete(lookup(o, "constraints"), "capabilities")
 	}, OK)
+	s.add("ok-transient", "a text beside sig is not signed, its digest is", besideSig(vectorText("Ana")), OK)
 	s.body("ok-args-empty", "args may be empty here: the type's schema says more", put(object{}, "intent", "args"), OK)
 	s.body("ok-args-sig", "a member sig within args is an argument", put(object{"sig": "x", "n": nil}, "intent", "args"), OK)
 	s.body("ok-surrogate-order", "members sort by UTF-16 code units: U+1F600 before U+FB33",

@@ -5,8 +5,38 @@ import (
 	"strings"
 )
 
+// besideSig is a plan.open that signs the digest of a user's name, with a member transient.
+func besideSig(transient any) string {
+	raw, err := marshalCanonical(transient)
+	if err != nil {
+		panic(err)
+	}
+	name := TransientText{Salt: make([]byte, 32), Text: "Ana"}
+	args := object{"plan_id": "plan_1", "task": "x", "transient": object{"user_name": name.Digest()}}
+	return replaced(signed(vTask, envelopeOf(put(object{"type": "plan.open", "args": args}, "intent"))), `,"version":`, `,"transient":`+string(raw)+`,"version":`)
+}
+
+func vectorText(text string) object {
+	return object{"user_name": object{"salt": strings.Repeat("A", 43) + "=", "text": text}}
+}
+
 // shapeVectors are signed envelopes that do not match schemas/envelope.schema.json.
 func shapeVectors(s *vectorSet) {
+	for _, v := range []struct {
+		name, doc string
+		transient any
+	}{
+		{"transient-null", "absent or an object", nil},
+		{"transient-empty", "absent or with a text", object{}},
+		{"transient-other-name", "texts of three names alone", object{"note": vectorText("x")["user_name"]}},
+		{"transient-without-salt", "each has its salt", object{"user_name": object{"text": "Ana"}}},
+		{"transient-short-salt", "of 32 bytes", object{"user_name": object{"salt": "AAAA", "text": "Ana"}}},
+		{"transient-loose-salt", "in its one spelling", object{"user_name": object{"salt": strings.Repeat("A", 42) + "B=", "text": "Ana"}}},
+		{"transient-text-empty", "a text has a character", vectorText("")},
+		{"transient-text-long", "a name has at most 256 characters", vectorText(strings.Repeat("é", 257))},
+	} {
+		s.add(v.name, v.doc, besideSig(v.transient), SchemaInvalid)
+	}
 	for _, v := range []struct {
 		name, doc string
 		change    func(o object)

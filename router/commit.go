@@ -200,6 +200,9 @@ func (x *execution) entries() (storage.Commit, error) {
 	if x.replay != nil && decision.Verdict != intents.Deny {
 		put(storage.PartReplay, x.replay)
 	}
+	if len(x.env.Transient()) > 0 && decision.Verdict != intents.Deny {
+		put(storage.PartTransient, x.env.Transient())
+	}
 	put(storage.PartDecision, decision)
 	put(storage.PartInputs, x.inputs)
 	summary, ok, failed := state.SummaryOf(x.env, x.Decision)

@@ -164,6 +164,9 @@ func (r *Router) eraseFor(ctx context.Context, env *intents.Envelope) error {
 	if env.Type() != state.TypeErase {
 		if env.Type() == state.TypeApprove {
 			r.eraseInBackground(ctx)
+		} else if len(r.state.EndedTransient()) > 0 && r.erasing.TryLock() { // else within a second
+			defer r.erasing.Unlock()
+			r.eraseTransient(ctx)
 		}
 		return nil
 	}
@@ -206,9 +209,39 @@ func underWay(pointer, reason, hint string) error {
 func (r *Router) eraseInBackground(ctx context.Context) {
 	r.erasing.Lock()
 	defer r.erasing.Unlock()
+	r.eraseTransient(ctx)
 	if _, err := r.erase(ctx, r.state.Erasing()...); err != nil && ctx.Err() == nil {
 		r.cfg.Log.WarnContext(ctx, "an accepted erasure waits", slog.String("error", err.Error()))
 	}
+}
+
+// eraseBatch bounds how many texts are destroyed at once. A router that takes over finds those of two
+// days: what another one has destroyed it does not know.
+const eraseBatch = 256
+
+// eraseTransient destroys the texts beside the openings of plans that have ended. What fails is left
+// for the next time. The caller holds erasing.
+//
+// Crash: the record of the plan's end says what to do, and the next start does it again.
+func (r *Router) eraseTransient(ctx context.Context) {
+	ended := r.state.EndedTransient()
+	if len(ended) == 0 {
+		return
+	}
+	ended = ended[:min(len(ended), eraseBatch)]
+	failpoint.Hit(failpoint.TransientEnded)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
+	defer cancel()
+	eraser, can := r.cfg.Journal.(storage.Eraser)
+	if !can {
+		r.state.ForgetTransient(ended)
+		return
+	}
+	if err := eraser.EraseTransient(ctx, ended...); err != nil {
+		r.cfg.Log.WarnContext(ctx, "texts of plans that have ended stay for now", slog.String("error", err.Error()))
+		return
+	}
+	r.state.ForgetTransient(ended)
 }
 
 // recordsOf returns the records that lose parts: the intent's, its outcome's, or both.

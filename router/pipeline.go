@@ -70,7 +70,7 @@ func (r *Router) submit(ctx context.Context, raw []byte) (a *intents.Answer, env
 	if a, err = r.perform(ctx, x); err != nil {
 		return nil, nil, err
 	}
-	return a, env, r.addDetails(&x.decision, a)
+	return a, env, r.addDetails(ctx, &x.decision, a)
 }
 
 // traceOf is the trace of an intent, or empty if its sender is not traced.

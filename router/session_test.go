@@ -106,7 +106,7 @@ func TestOneRequest(t *testing.T) {
 func TestTurnContext(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	p := w.NewPlan("p1")
-	turn := &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "user", Content: "Hello"}}, AddedInstruction: "Be brief.", Locale: "de"}
+	turn := &catalog.TurnContext{History: []catalog.ChatMessage{{Role: "user", Content: "Hello"}}, Locale: "de"}
 	o := p.OpenIntent()
 	o.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Turn: turn}
 	told := func(a *intents.Answer) *catalog.TurnContext {

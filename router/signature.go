@@ -25,6 +25,10 @@ func (r *Router) verify(ctx context.Context, raw []byte) (env *intents.Envelope,
 	if err := r.rate(env); err != nil {
 		return nil, signed(env, err)
 	}
+	// A refusal of them may not be recorded: no auditor has the texts.
+	if err := env.Transient().Match(state.TransientDigests(env.Type(), env.Args())); err != nil {
+		return nil, signed(env, err)
+	}
 	return env, nil
 }
 

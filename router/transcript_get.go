@@ -17,7 +17,7 @@ import (
 const typeTranscript = "transcript.get"
 
 // addDetails adds to the answer of a transition what is answered and not recorded.
-func (r *Router) addDetails(d *decision, a *intents.Answer) error {
+func (r *Router) addDetails(ctx context.Context, d *decision, a *intents.Answer) error {
 	var args catalog.Step // of plan.claim and agent.ask only the plan
 	ask := ""
 	switch typ := d.env.Type(); {
@@ -43,9 +43,34 @@ func (r *Router) addDetails(d *decision, a *intents.Answer) error {
 	if d.env.Type() == intents.TypeAgentAsk {
 		args.Step, ask = d.env.Context().Step, d.env.Context().Call
 	}
-	told, err := json.Marshal(r.state.PlanDetails(d.env.Principal().Tenant, args.PlanID, args.Step, ask))
-	a.Details = told
+	told := r.state.PlanDetails(d.env.Principal().Tenant, args.PlanID, args.Step, ask)
+	var err error
+	if d.env.Type() == "plan.claim" {
+		if told.Transient, told.TransientLost, err = r.transient(ctx, d.env.Principal().Tenant, args.PlanID); err != nil {
+			return err
+		}
+	}
+	a.Details, err = json.Marshal(told)
 	return err
+}
+
+// transient are the texts that came with the opening of an open plan; nil: none did, or they are lost:
+// their key was destroyed by a later end of the plan, which a restored log lacks, or by damage.
+func (r *Router) transient(ctx context.Context, tenant, planID string) (_ *catalog.Transient, lost bool, err error) {
+	at := r.state.Transient(tenant, planID)
+	if at < 0 {
+		return nil, false, nil
+	}
+	rec, err := r.cfg.Records.Get(ctx, at)
+	if err != nil {
+		return nil, false, err
+	}
+	raw, there := rec.Parts[storage.PartTransient]
+	if !there {
+		return nil, r.state.Transient(tenant, planID) == at, nil // else it has ended meanwhile
+	}
+	texts, err := intents.ReadTransient(raw)
+	return new(catalog.TransientOf(texts)), false, err
 }
 
 // transcriptWait is how long transcript.get waits for intents that are being executed, all

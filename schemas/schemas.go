@@ -5,6 +5,7 @@
 //	intents/<type>.json           the arguments of an intent type, …/schemas/intents/<type>.json
 //	intents/<type>.result.json    its result, …/schemas/intents/<type>.result.json
 //	storage/<index>.json          the documents of an index, …/schemas/storage/<index>.json
+//	transient.schema.json         texts beside an envelope, https://aob.dev/schemas/transient.json
 //	plan, session, soul, return_spec, agent, policy_input (.schema.json): shared by several of them
 //	handle_message, handle_message_result (.schema.json): arguments and result of remote agents
 //
@@ -129,8 +130,8 @@ func Lookup(id string) (*Schema, error) {
 	return s, nil
 }
 
-// Unsigned is the schema of the signed document without sig. The transmitted document has a sig,
-// as envelope.json requires; Unsigned is that schema with sig no longer required.
+// Unsigned is the schema of what is signed: that of the transmitted document, envelope.json,
+// without sig and transient.
 func Unsigned() *Schema { return unsigned() }
 
 var unsigned = sync.OnceValue(func() *Schema {
@@ -158,6 +159,7 @@ func unsignedSchema() (*Schema, error) {
 	root["required"] = slices.DeleteFunc(required, func(name any) bool { return name == "sig" })
 	if members, ok := root["properties"].(map[string]any); ok {
 		delete(members, "sig")
+		delete(members, "transient")
 	}
 	const id = Base + "unsigned.json"
 	root["$id"] = id

@@ -140,7 +140,11 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	}
 	p := s.plans[x.Plan]
 	delete(s.intents, of)
-	dispatched := s.dropHold(of) == nil
+	h := s.dropHold(of)
+	dispatched := h == nil
+	if h != nil {
+		s.endTransient(transientOf(h.Intent), at)
+	}
 	delete(s.holds.released, of)
 	if out.Status == intents.StatusIndetermined {
 		if before := s.unknown[x.ID]; before != nil {

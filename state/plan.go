@@ -35,11 +35,12 @@ type plan struct {
 	Registry      []int64              `json:"registry,omitempty"` // of a planner's plan: the revisions of system and tenant when it was opened
 	Agents        map[int]*runs        `json:"agents,omitempty"`   // of its steps that name one, while it is open
 
-	AnswerErased bool                 `json:"unsaid,omitempty"`  // the answer that its end repeats was erased
-	Request      string               `json:"request,omitempty"` // digest of the request that opened it
-	Turning      bool                 `json:"turning,omitempty"` // it is the open turn of its session
-	Turn         *catalog.TurnContext `json:"turn,omitempty"`    // while it is open
-	Used         int                  `json:"used,omitempty"`    // tokens
+	AnswerErased bool                 `json:"unsaid,omitempty"`    // the answer that its end repeats was erased
+	Request      string               `json:"request,omitempty"`   // digest of the request that opened it
+	Turning      bool                 `json:"turning,omitempty"`   // it is the open turn of its session
+	Turn         *catalog.TurnContext `json:"turn,omitempty"`      // while it is open
+	Transient    int64                `json:"transient,omitempty"` // while it is open: position of the record with the texts beside plan.open; 0: none
+	Used         int                  `json:"used,omitempty"`      // tokens
 
 	Scheduled bool `json:"scheduled,omitempty"` // it was opened for a schedule: nobody drives it at once
 	ByAgent   bool `json:"by_agent,omitempty"`  // the schedule was put by an agent
@@ -275,6 +276,8 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	p.Run, p.Runs, p.Agents, p.AnswerErased = nil, nil, nil, false
 	s.leaving.close(p, at)
 	p.dropTexts()
+	s.endTransient(p.Transient, at)
+	p.Transient = 0
 	p.Client, p.Trace = "", "" // only its drivers need these, and an erased intent has neither
 	clear(p.ByIntent)          // no intent of it is signed from a step any more, or reads its results
 	clear(p.Results)

@@ -55,7 +55,7 @@ var planOpen = newTransition(TypePlanOpen,
 		s.takeSession(p, o.Position)
 		s.fired(o, a)
 		return nil
-	}).retainsAllBut("task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name").restores(restoreRequest)
+	}).retainsAllBut("task", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name").restores(restoreRequest)
 
 // restoreRequest puts the request back.
 func restoreRequest(p *catalog.PlanView, o Intent) error {
@@ -73,7 +73,7 @@ func restoreRequest(p *catalog.PlanView, o Intent) error {
 // id of its plan.open as digest. open reports whether an agent's breaker is open.
 func (s *State) newPlan(o Intent, a catalog.PlanOpen, open func(agent string) bool) (*plan, error) {
 	p := emptyPlan(o, a.PlanID)
-	p.Turn, p.Scheduled = a.Turn, a.Schedule != nil
+	p.Turn, p.Scheduled, p.Transient = a.Turn, a.Schedule != nil, transientOf(o)
 	p.ByAgent = p.Scheduled && s.schedules[ofUser(o)+a.Schedule.ID].ByAgent
 	p.View.Task, p.View.MaxSteps, p.View.Steps = a.Task, catalog.MaxSteps, []catalog.StepView{}
 	if a.Request != nil {

@@ -73,6 +73,9 @@ func (s *State) leave() {
 		s.drop(p)
 	}
 	s.leaving.ended = nil
+	for len(s.transient) > 0 && s.removable(s.transient[0].At) {
+		s.transient = s.transient[1:]
+	}
 	s.shrink()
 }
 

@@ -64,6 +64,7 @@ type besideImage struct {
 	Window      storage.Window            `json:"window"`
 	Erasing     []Erasure                 `json:"erasing"`
 	Unexplained map[int64][]string        `json:"unexplained,omitempty"`
+	Transient   []endedTransient          `json:"transient,omitempty"`
 }
 
 // Snapshot writes the state so that Open reads it, and returns the position after the last
@@ -72,7 +73,7 @@ type besideImage struct {
 func (s *State) Snapshot(w io.Writer) (next int64, err error) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.next, s.encode(w, &besideImage{s.lastWrites, s.window, s.erasures.pending, s.erasures.unexplained})
+	return s.next, s.encode(w, &besideImage{s.lastWrites, s.window, s.erasures.pending, s.erasures.unexplained, s.transient})
 }
 
 // Digest of the state, "sha256:" and hex, and the position after the last record that it has
@@ -142,7 +143,7 @@ func Open(r io.Reader) (*State, error) {
 	s.erasures.number, s.dayUsage = m.Erased, m.Used
 	if m.Beside != nil {
 		maps.Copy(s.lastWrites, m.Beside.LastWrites)
-		s.window, s.erasures.pending = m.Beside.Window, m.Beside.Erasing
+		s.window, s.erasures.pending, s.transient = m.Beside.Window, m.Beside.Erasing, m.Beside.Transient
 		maps.Copy(s.erasures.unexplained, m.Beside.Unexplained)
 	}
 	for tenant, r := range m.Agents {

@@ -57,6 +57,8 @@ type State struct {
 	holds    holds                  // intents pending approval
 	resolved map[int64]string       // resolved intents by position, the latest maxResolved: done, failed
 	erasures erasures               // those that are not known to be carried out, or are missing
+	// transient are the ended ones that are not known to be destroyed, oldest first.
+	transient []endedTransient
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
 	leaving   leaving        // closed plans that are about to leave

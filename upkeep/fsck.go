@@ -39,7 +39,7 @@ func Fsck(ctx context.Context, dir string, progress func(done, total int64)) (h 
 		switch {
 		case !h.OnlyUnexplained():
 		case len(missing) == 0:
-			h.FirstBad.Reason += "; writ takes no intent before an operator has signed its erasure again: " + h.Unexplained[0].Do
+			h.FirstBad.Reason += "; " + h.Unexplained[0].Advice()
 		default:
 			h.FirstBad.Reason += "; key files are missing or cut off, put them back: " + strings.Join(missing, ", ")
 		}

@@ -37,6 +37,8 @@ type PlanOpen struct {
 
 	Request *Request     `json:"request,omitempty"` // which of the user it is; nil: one that is not sent again
 	Turn    *TurnContext `json:"turn,omitempty"`
+	// Transient are the digests of the texts beside the envelope, by name.
+	Transient map[string]string `json:"transient,omitempty"`
 
 	Schedule *Firing `json:"schedule,omitempty"` // nil: a user asks now
 

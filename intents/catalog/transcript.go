@@ -21,6 +21,11 @@ type PlanDetails struct {
 	DryRun bool      `json:"dry_run,omitempty"`
 	Kept   *KeptNode `json:"kept,omitempty"` // of a replay: it signs nothing but its end
 
+	// Transient texts that came with plan.open; of plan.claim alone. TransientLost: they are lost, so
+	// the plan cannot be driven as its user wanted.
+	Transient     *Transient `json:"transient,omitempty"`
+	TransientLost bool       `json:"transient_lost,omitempty"`
+
 	// Agent is the asked agent, as agent.get would deliver it to its task; for agent.ask only.
 	Agent *AgentGetResult `json:"agent,omitempty"`
 }

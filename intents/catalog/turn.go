@@ -1,5 +1,7 @@
 package catalog
 
+import "aob.dev/writ/intents"
+
 // Kinds of requests: how repeated requests are identified.
 const (
 	RequestKey   = "key"   // by a key of the client's: for a day
@@ -17,15 +19,43 @@ type Request struct {
 // TurnContext is what the prompts of a turn take from its request. All is optional, and
 // nothing of it is stored with the session.
 type TurnContext struct {
-	History          []ChatMessage `json:"history,omitempty"` // in place of the session's
-	AddedInstruction string        `json:"added_instruction,omitempty"`
-	Locale           string        `json:"locale,omitempty"`
-	Location         string        `json:"location,omitempty"`
-	TimeZone         string        `json:"time_zone,omitempty"` // of the IANA database
-	UserName         string        `json:"user_name,omitempty"` // as shown to people
-	UserEmail        string        `json:"user_email,omitempty"`
-	SessionName      string        `json:"session_name,omitempty"`
-	SessionMetadata  string        `json:"session_metadata,omitempty"`
+	History         []ChatMessage `json:"history,omitempty"` // in place of the session's
+	Locale          string        `json:"locale,omitempty"`
+	Location        string        `json:"location,omitempty"`
+	TimeZone        string        `json:"time_zone,omitempty"` // of the IANA database
+	SessionName     string        `json:"session_name,omitempty"`
+	SessionMetadata string        `json:"session_metadata,omitempty"`
+}
+
+// Transient are the texts of a request for the prompts of its turn that no record keeps once the
+// plan has ended: they travel beside plan.open. All is optional.
+type Transient struct {
+	AddedInstruction string `json:"added_instruction,omitempty"`
+	UserEmail        string `json:"user_email,omitempty"`
+	UserName         string `json:"user_name,omitempty"` // as shown to people
+}
+
+// Names of transient texts.
+const (
+	addedInstruction = "added_instruction"
+	userEmail        = "user_email"
+	userName         = "user_name"
+)
+
+// Salted are the texts as they travel beside an envelope; each call salts them anew.
+func (t Transient) Salted() intents.Transient {
+	out := intents.Transient{}
+	for name, text := range map[string]string{addedInstruction: t.AddedInstruction, userEmail: t.UserEmail, userName: t.UserName} {
+		if text != "" {
+			out[name] = intents.NewTransientText(text)
+		}
+	}
+	return out
+}
+
+// TransientOf reads texts that have travelled beside an envelope.
+func TransientOf(t intents.Transient) Transient {
+	return Transient{AddedInstruction: t[addedInstruction].Text, UserEmail: t[userEmail].Text, UserName: t[userName].Text}
 }
 
 // Speakers of a conversation. Memories, which models write, observations and thoughts are

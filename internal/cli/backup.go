@@ -73,7 +73,7 @@ func restoreCommand(c *command) {
 			return answer{}, fmt.Errorf("the content of the backup is not sound, and nothing was restored: %s", r.Health.FirstBad)
 		}
 		for _, u := range r.Health.Unexplained {
-			fmt.Fprintln(c.std.Err, "erased after the backup: sign it again, before writ takes any other intent: "+u.Do)
+			fmt.Fprintln(c.std.Err, "erased after the backup: "+u.Advice())
 		}
 		for _, l := range r.Lost {
 			whose := "user " + l.User + " of tenant " + l.Tenant

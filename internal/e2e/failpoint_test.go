@@ -72,6 +72,7 @@ var deaths = []death{
 	{point: failpoint.ErasureAccepted, n: 2, erase: true},
 	{point: failpoint.ErasureBlobs, n: 2, erase: true},
 	{point: failpoint.ErasureDone, n: 3, erase: true},
+	{point: failpoint.TransientEnded, n: 1},
 	{point: failpoint.HoldReleased, n: 1, held: true},
 	{point: failpoint.RecoveryTaken, n: 1, skill: "parcel_label", first: "executor.done", after: acted},
 	{point: failpoint.RecoveryEnded, n: 1, first: "executor.done", after: acted},

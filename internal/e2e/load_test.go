@@ -196,6 +196,7 @@ func (l *load) survive() {
 	l.end(syscall.SIGTERM)
 	l.judge()
 	l.remembered(answers)
+	l.forgets(addedWord)
 }
 
 // holdBack makes calls of skills wait for people.
@@ -248,6 +249,7 @@ func (l *load) askPlan(ctx context.Context) bool {
 		return false
 	}
 	req.Header.Set("X-Api-Key", l.key)
+	req.Header.Set("X-Added-Instruction", addedWord)
 	req.Header.Set("Content-Type", "application/json")
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {

@@ -63,11 +63,12 @@ func freeAddress(t *testing.T) string {
 // own that can be killed.
 type machine struct {
 	*system
-	exe    string // the writ to run; empty: this binary
-	args   []string
-	cmd    *exec.Cmd
-	ended  chan struct{}
-	stderr outputBuffer // of the last process; complete when ended is closed
+	exe     string // the writ to run; empty: this binary
+	args    []string
+	headers map[string]string // of requests for turns
+	cmd     *exec.Cmd
+	ended   chan struct{}
+	stderr  outputBuffer // of the last process; complete when ended is closed
 }
 
 // outputBuffer is what a process has written so far.
@@ -219,6 +220,9 @@ func (x *machine) postTo(route, body string, enough func(event, data string) boo
 	}
 	req.Header.Set("X-Api-Key", x.key)
 	req.Header.Set("Content-Type", "application/json")
+	for name, value := range x.headers {
+		req.Header.Set(name, value)
+	}
 	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		x.t.Fatal(err)

@@ -54,6 +54,8 @@ const (
 	ErasureBlobs    Point = "erasure.blobs"    // the blobs are gone, the parts are not
 	ErasureDone     Point = "erasure.done"     // everything is erased, not reported yet
 
+	TransientEnded Point = "transient.ended" // the plan's end is durable, the texts that came with its opening are there
+
 	HoldReleased Point = "hold.released" // a held intent was released, nothing was sent
 
 	RecoveryTaken Point = "recovery.taken" // a new attempt is durable, nothing was sent

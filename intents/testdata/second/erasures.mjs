@@ -1,6 +1,10 @@
-// Erasures: parts of records that are not there, which a record.erase has taken away.
+// Erasures: parts of records that are not there, which a record.erase has taken away, or the end of
+// a plan: the texts beside its opening.
 
 import { Bad, must } from "./bundle.mjs";
+import { sha256 } from "./keys.mjs";
+
+export const TRANSIENT = "transient";
 
 // PARTS of a record that a name in a record.erase takes away.
 const PARTS = { intent: { envelope: ["envelope", "grant", "replay"] }, outcome: { result: ["result", "reason", "lines", "outputs"] } };
@@ -13,7 +17,24 @@ export class Erasures {
   // may: only such parts are withheld that can be erased.
   may({ kind, withheld }) {
     const parts = Object.values(PARTS[kind] ?? {}).flat();
+    if (kind === "intent") parts.push(TRANSIENT);
     must(withheld.every((name) => parts.includes(name)), "a part is withheld that cannot be erased");
+  }
+
+  // beside: the record has the texts whose digests the intent signs, or had them; no refused one's.
+  beside({ bodies, withheld }, { type, args, d }) {
+    const digests = type === "plan.open" && d.verdict !== "deny" ? (args.transient ?? {}) : {};
+    const names = Object.keys(digests);
+    const there = bodies[TRANSIENT] !== undefined;
+    must(names.length > 0 === (there || withheld.includes(TRANSIENT)), "texts beside an intent that does not sign them, or none where it does");
+    if (!there) return;
+    const texts = JSON.parse(bodies[TRANSIENT]);
+    must(names.length === Object.keys(texts).length, "other texts beside the intent than it signs");
+    for (const name of names) {
+      const { salt, text } = texts[name] ?? {};
+      const sum = sha256(Buffer.concat([Buffer.from(salt ?? "", "base64"), Buffer.from(text ?? "")]), "hex");
+      must(`sha256:${sum}` === digests[name], "a text beside the intent is not the one that it signs");
+    }
   }
 
   // lacks notes the parts of a record about an intent that are not there.
@@ -35,11 +56,14 @@ export class Erasures {
     this.lacking.set(position, all.filter((m) => m.parts.length > 0));
   }
 
-  // end: every part that is missing was erased.
-  end(fail) {
-    const [first] = [...this.lacking.values()].flat().sort((a, b) => a.position - b.position);
+  // end: every part that is missing was erased, and no plan whose texts are missing is open. retained
+  // are the positions of the openings of such plans.
+  end(fail, retained) {
+    const all = [...this.lacking.values()].flat();
+    for (const m of all) m.parts = m.parts.filter((part) => part !== TRANSIENT || retained.includes(m.position));
+    const [first] = all.filter((m) => m.parts.length > 0).sort((a, b) => a.position - b.position);
     if (!first) return;
     fail.position = first.position;
-    throw new Bad(`no record.erase took ${first.parts.join(", ")} away`);
+    throw new Bad(`no record.erase, and no end of a plan, took ${first.parts.join(", ")} away`);
   }
 }

@@ -18,7 +18,7 @@ function judge(trust, bytes, fail) {
     fail.position = record.position;
     state.take(record);
   }
-  state.erasures.end(fail);
+  state.end(fail);
   fail.position = -1;
   must([...state.ledgerKeys].some((x) => checkpointBy(checkpoint, x)), "the last checkpoint is not signed by a ledger key");
 }

@@ -72,7 +72,7 @@ export class Plans {
     this.mayTurn(o, session, o.args.request, takes);
     this.state.schedules.fire(o);
     this.plans.set(name, {
-      request, opened: this.state.at, turning: session !== "" && takes,
+      request, opening: o.position, opened: this.state.at, turning: session !== "" && takes,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });

@@ -87,3 +87,8 @@ export const isGrant = closed({
   "jti!": string,
   for: string,
 });
+
+const beside = (most) => closed({ "salt!": text(/^[A-Za-z0-9+/]{43}=$/), "text!": characters(1, most) });
+const besides = closed({ added_instruction: beside(4096), user_email: beside(320), user_name: beside(256) });
+
+export const isTransient = (v) => besides(v) && Object.keys(v).length > 0 && Object.values(v).every(({ salt }) => Buffer.from(salt, "base64").toString("base64") === salt);

@@ -6,7 +6,7 @@ import { admit, base64url, rawSignature } from "./keys.mjs";
 import { Agents } from "./agents.mjs";
 import { Approvals, UNSETTLED } from "./approvals.mjs";
 import { Batches } from "./batches.mjs";
-import { Erasures } from "./erasures.mjs";
+import { Erasures, TRANSIENT } from "./erasures.mjs";
 import { Routing } from "./routing.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
@@ -25,7 +25,7 @@ const admitOnce = (jwk) => {
 
 // TEXTS are the members of the arguments, by type, that a summary has the sizes of.
 const TEXTS = {
-  "plan.open": ["task", "turn/added_instruction", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name", "turn/user_email", "turn/user_name"],
+  "plan.open": ["task", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name"],
   plan: ["answer", "steps/task", "steps/return_spec/reason", "route/intent_summary", "route/entities"],
   "agent.ask": ["input", "context/locale", "context/location", "context/prior_context"],
   "step.finish": ["reason", "suggestion", "reply", "components"],
@@ -179,6 +179,12 @@ export class State {
     return this.rows.get(this.catalog).get(type);
   }
 
+  // end: what is missing of the records may be.
+  end(fail) {
+    const open = [...this.plans.plans.values()].filter((p) => !p.final).map((p) => p.opening);
+    this.erasures.end(fail, [...open, ...[...this.held.values()].map((o) => o.position)]);
+  }
+
   // timed gives the time that a decision was made at.
   timed(text) {
     const now = Date.parse(text);
@@ -193,12 +199,13 @@ export class State {
 
   intent(r) {
     const [d, facts] = [part(r, "decision"), part(r, "facts")];
-    const o = r.withheld.length > 0 ? this.erased(r, d, facts) : this.shown(r, d, facts);
+    const o = r.withheld.some((name) => name !== TRANSIENT) ? this.erased(r, d, facts) : this.shown(r, d, facts);
     this.batches.take(d.batch, o.tenant, r.position);
     o.replay = part(r, "replay");
     o.now = this.timed(facts.now);
     const tenants = this.seen(d.directory);
     this.inForce(d);
+    this.erasures.beside(r, o);
     this.erasures.lacks(r, o, r.position);
     o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
     if (!o.erased) this.signed(r, o);

@@ -12,7 +12,7 @@ import { compactVerify, flattenedVerify, importJWK } from "jose";
 import { MAX_SIZE, Refused, parse } from "./json.mjs";
 import { createPublicKey, verify as ed25519 } from "node:crypto";
 import { admit, base64url, rawSignature, sha256 } from "./keys.mjs";
-import { isEnvelope, isGrant } from "./shape.mjs";
+import { isEnvelope, isGrant, isTransient } from "./shape.mjs";
 
 const LEEWAY = 5000;
 const pinned = { algorithms: ["EdDSA"] };
@@ -79,13 +79,12 @@ async function checkActor(envelope, key, log, now) {
 async function verify(bytes, log, now) {
   const received = parse(bytes);
   if (typeof received !== "object" || received === null || Array.isArray(received)) throw new Refused("SCHEMA_INVALID", "no object");
-  const { sig } = received;
-  const envelope = { ...received };
-  delete envelope.sig;
+  const { sig, transient, ...envelope } = received;
   const raw = typeof sig === "string" && sig.startsWith("ed25519:");
   const [header, signature, ...more] = typeof sig === "string" && !raw ? sig.split("..") : [];
   if (!raw && (signature === undefined || more.length > 0)) throw new Refused("SIGNATURE_INVALID", "sig");
-  if (Buffer.byteLength(canonicalize(received)) > MAX_SIZE) throw new Refused("PAYLOAD_TOO_LARGE", "canonical size");
+  if (transient !== undefined && !isTransient(transient)) throw new Refused("SCHEMA_INVALID", "transient");
+  if (Buffer.byteLength(canonicalize({ ...envelope, sig })) > MAX_SIZE) throw new Refused("PAYLOAD_TOO_LARGE", "canonical size");
   if (!isEnvelope(envelope)) throw new Refused("SCHEMA_INVALID", "shape");
   const { kid: named } = envelope.actor;
   const kid = raw ? named : kidOf(header, "writ-intent+jws", "SIGNATURE_INVALID");

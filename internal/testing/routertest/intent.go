@@ -32,6 +32,7 @@ type Intent struct {
 	Grant        func(*intents.Grant) // changes the grant before it is issued
 	IssuedBy     *intents.Signer      // nil: the gateway
 	NoGrant      bool
+	Beside       intents.Transient // texts beside the envelope
 }
 
 // Session and turn of intents that name none.
@@ -60,6 +61,8 @@ func (w *World) SignID(o Intent) (raw []byte, id string) {
 	w.Helper()
 	b := w.body(o)
 	raw, id, err := intents.Sign(o.By, b)
+	w.Must(err)
+	raw, err = o.Beside.Beside(raw)
 	w.Must(err)
 	return raw, id
 }

@@ -56,6 +56,14 @@ func (p *Plan) OpenIntent() Intent {
 	return p.intent(p.Gateway, "plan.open", catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?"})
 }
 
+// OpenIntentWith is plan.open with texts beside it.
+func (p *Plan) OpenIntentWith(texts catalog.Transient) Intent {
+	o := p.OpenIntent()
+	o.Beside = texts.Salted()
+	o.Args = catalog.PlanOpen{PlanID: p.ID, Task: "Which ten?", Transient: o.Beside.Digests()}
+	return o
+}
+
 // Open opens the plan.
 func (p *Plan) Open() *intents.Answer { p.Helper(); return p.Do(p.OpenIntent()) }
 
