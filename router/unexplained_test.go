@@ -18,6 +18,7 @@ import (
 // record.erase.
 func restored(w *routertest.World, positions ...int64) *routertest.World {
 	w.Helper()
+	w = w.Reopen() // the log that the keys were copied of is as it was
 	eraser, can := w.Journal.(storage.Eraser)
 	if !can {
 		w.Fatal("no eraser")
@@ -120,6 +121,23 @@ func TestUnexplainedApproved(t *testing.T) {
 	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased || !w.Router.Ready() {
 		t.Fatalf("%+v, ready %v", got, w.Router.Ready())
 	}
+}
+
+// TestUnexplainedReleases: a held call whose time has come is not released before all is signed.
+func TestUnexplainedReleases(t *testing.T) {
+	x, first, _ := unsure(t, `{"once":false}`)
+	x.Want(x.task.Finish("held", "", ""), intents.OK)
+	x.resolve(first, "done")
+	x = x.on(restored(x.World, *first.Position))
+	defer recoverBeside(x.World)()
+	calls := len(x.Bus.Calls("skill.call"))
+	x.Must(x.Router.ReleaseReady(t.Context()))
+	if x.Router.Quiet(); len(x.Bus.Calls("skill.call")) != calls {
+		t.Error("it was carried out")
+	}
+	x.Want(erase(x.World, first, catalog.ErasesEnvelope), intents.OK)
+	x.Must(x.Router.ReleaseReady(t.Context()))
+	x.Want(x.outcome(), intents.OK)
 }
 
 // TestUnexplainedInASnapshot: a state that continues from a snapshot knows of them.

@@ -33,8 +33,8 @@ func (d *decision) unknownOutcome() (unknown bool, hint string) {
 // held, and is released after the next start. After the release: the intent is open, and recovery
 // ends it by its effect.
 func (r *Router) ReleaseReady(ctx context.Context) (err error) {
-	if _, blocked := r.blocked(); blocked {
-		return nil // the clock may be wrong
+	if _, blocked := r.blocked(); blocked || !r.allExplained() {
+		return nil // the clock may be wrong, or the log lacks erasures
 	}
 	v := r.state.View()
 	for _, w := range append(v.AwaitingOutcome(), v.EditedHolds()...) {

@@ -200,7 +200,15 @@ func TestForgedSnapshot(t *testing.T) {
 	_, err = snapshot.Write(datadir.Snapshot(cfg.Dir), contents, recordAt(t, cfg, contents.Next()-1), keysOf(t, cfg)[intents.RoleRouter])
 	must(t, err)
 
-	n := open(t, cfg)
+	endsByCheck(t, cfg)
+}
+
+// endsByCheck opens a node, whose snapshot its check finds to differ from the records: it removes it
+// and stops.
+func endsByCheck(t *testing.T, cfg Config) {
+	t.Helper()
+	n, err := Open(t.Context(), cfg)
+	must(t, err)
 	ctx, cancel := context.WithCancel(t.Context())
 	defer cancel()
 	ready, ch := make(chan struct{}), make(chan error, 1)
@@ -216,6 +224,24 @@ func TestForgedSnapshot(t *testing.T) {
 	}
 	if _, err := os.Stat(datadir.Snapshot(cfg.Dir)); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("the snapshot is there: %v", err)
+	}
+	must(t, n.Close())
+}
+
+// TestSnapshotOfNewerKeys: a disk that is put back with its snapshot, and then with the newest keys,
+// lacks erasures of records that the snapshot covers. The check finds them, and the next start waits
+// until they are signed.
+func TestSnapshotOfNewerKeys(t *testing.T) {
+	cfg := config(t.TempDir())
+	snapshotted(t, cfg)
+	files, err := filepath.Glob(filepath.Join(cfg.Dir, sqlite.KeysName, "*"))
+	must(t, err)
+	for _, file := range files {
+		must(t, os.WriteFile(file, make([]byte, 4096*32), 0o600))
+	}
+	endsByCheck(t, cfg)
+	if n := open(t, cfg); !n.health.Up(conditionErasures) {
+		t.Errorf("%+v", n.health.List())
 	}
 }
 
