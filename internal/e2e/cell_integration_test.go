@@ -110,6 +110,8 @@ func (c *programCell) serve(instance string, roles []string, more ...string) *ma
 	case x.url = <-announced:
 	case <-x.ended:
 		c.Fatalf("%v ended: %v", roles, x.cmd.ProcessState)
+	case <-time.After(patience):
+		c.Fatalf("%v say nothing", roles)
 	}
 	return x
 }
