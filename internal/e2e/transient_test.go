@@ -3,18 +3,22 @@ package e2e
 import (
 	"bytes"
 	"context"
+	"errors"
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/state/agents"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/upkeep"
 )
 
 // Words of a request that nothing may keep.
@@ -112,4 +116,47 @@ func TestTransientTexts(t *testing.T) {
 	x.plan(id)
 	x.end(syscall.SIGTERM)
 	x.forgets(addedWord, mailWord)
+}
+
+// TestTransientLost: an open plan whose texts are gone, as after a restore with newer keys, is found by
+// fsck, and ends as failed at the next start. Then the log explains it.
+func TestTransientLost(t *testing.T) {
+	t.Parallel()
+	g, m := newGate(), porter("parcel_weigh")
+	write := m.plan
+	m.plan = func(in planning) model.Call {
+		g.pass(context.Background())
+		return write(in)
+	}
+	x := boot(t, m, serveDepot(t, nil).skills)
+	x.headers = map[string]string{"X-Added-Instruction": addedWord}
+	id := x.ask(accepted)
+	g.wait(t)
+	x.kill()
+	close(g.open)
+	j, err := sqlite.OpenJournal(t.Context(), datadir.Journal(x.dir), sqlite.JournalOptions{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := storage.NoPosition
+	for rec, err := range j.Scan(t.Context(), 0) {
+		if _, there := rec.Parts[storage.PartTransient]; there {
+			opened = rec.Position
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := errors.Join(j.EraseTransient(t.Context(), opened), j.Close()); err != nil {
+		t.Fatal(err)
+	}
+	h, err := upkeep.Fsck(t.Context(), x.dir, nil)
+	if err != nil || !h.OnlyUnexplained() || h.FirstBad.Position != opened || !slices.Equal(h.Unexplained[0].Parts, []string{storage.PartTransient}) || !strings.HasSuffix(h.FirstBad.Reason, h.Unexplained[0].Do) {
+		t.Errorf("%+v, %v, %v", h, h.FirstBad, err)
+	}
+	x.start()
+	if v := x.finished(id); v.Status != catalog.PlanFailed || len(v.Steps) > 0 {
+		t.Errorf("plan %+v", v)
+	}
+	x.end(syscall.SIGTERM) // a checkpoint covers the end
 }
