@@ -38,7 +38,7 @@ type applier struct {
 	latest      time.Time
 	steps       int64                // records that a clock which stepped back has timed
 	whole       bool                 // every record so far is there
-	lacking     map[int64][]*missing // parts that no record.erase has named yet, by the position of the intent
+	lacking     map[int64][]*missing // parts that no erasure has named yet, by the position of the intent
 	// content reads a blob of tenant system that the auditor has; nil: none.
 	content func(digest string) ([]byte, error)
 	inputs  *contents // what policies saw of the inputs of intents; nil: no decision is replayed
@@ -75,11 +75,11 @@ type task struct {
 
 // open is an intent that may still get an outcome.
 type open struct {
-	intentID, tenant string
-	task             *task
-	ofNode           bool   // of a run: it is what the node of its task does
-	memory           string // of a write_memory: its task, "tenant/task_id"
-	key              storage.Key
+	intentID, tenant, user string
+	task                   *task
+	ofNode                 bool   // of a run: it is what the node of its task does
+	memory                 string // of a write_memory: its task, "tenant/task_id"
+	key                    storage.Key
 
 	held   *intent // what waits for people
 	answer []byte  // of a question: its result, canonical, as its release gives it
@@ -274,12 +274,12 @@ func (f *applier) takeOutcome(it *item, j *job) error {
 		if f.whole {
 			return errors.New("an outcome of no open intent: no decision allows this effect, or it has an outcome already")
 		}
-		f.lacks(it, it.target, "", "")
+		f.lacks(it, it.target, "", "", "")
 		return nil
 	}
 	delete(f.intents, it.target)
 	j.about = o
-	f.lacks(it, it.target, o.intentID, o.tenant)
+	f.lacks(it, it.target, o.intentID, o.tenant, o.user)
 	if it.outcome.Status == intents.Failed && it.outcome.Retryable {
 		f.freed(o.key)
 	} else if h := f.idempotency[o.key]; h.position == it.target {

@@ -31,7 +31,7 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	if err := it.checkTransient(); err != nil {
 		return err
 	}
-	f.lacks(it, it.Position, o.decision.IntentID, tenant)
+	f.lacks(it, it.Position, o.decision.IntentID, tenant, user)
 	if err := f.inputs.completeFacts(o, &o.inputs); err != nil {
 		return err
 	}
@@ -52,7 +52,7 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	}
 	f.inputs.noteIntent(o)
 	x := &open{
-		intentID: o.decision.IntentID, tenant: tenant, key: key, task: j.task,
+		intentID: o.decision.IntentID, tenant: tenant, user: user, key: key, task: j.task,
 	}
 	x.ofNode = j.task != nil && j.task.NodesOwn(o.body.Intent.Type, o.decision.Executor)
 	if o.body.Intent.Type == "write_memory" {
@@ -260,6 +260,8 @@ func (f *applier) beside(it *item) error {
 		return err
 	case state.TypeErase:
 		return f.erase(it)
+	case state.TypeUserErase:
+		return f.eraseUser(it)
 	}
 	return nil
 }

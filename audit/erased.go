@@ -21,20 +21,27 @@ import (
 const capabilityErase = "admin:records"
 
 // missing are parts of a record that are not there. A later record.erase has to name
-// them.
+// them, or a user.erase their user.
 type missing struct {
-	position         int64 // of the record
-	kind             storage.Kind
-	tag              string // of the record's tenant
-	intentID, tenant string // of the intent; empty: neither the envelope nor its summary is shown
-	parts            []string
+	position               int64 // of the record
+	kind                   storage.Kind
+	tag                    string // of the record's tenant
+	intentID, tenant, user string // of the intent; empty: neither the envelope nor its summary is shown
+	parts                  []string
+}
+
+// take removes the parts that an erasure names so.
+func (m *missing) take(named []string) {
+	for _, name := range named {
+		m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(state.ErasedParts[m.kind][name], part) })
+	}
 }
 
 func (m *missing) reason() string {
 	if slices.Equal(m.parts, []string{storage.PartTransient}) {
 		return "the texts that came beside it are missing, and its plan has not ended"
 	}
-	return fmt.Sprintf("its parts %s are missing, and no record.erase in the log took them away", strings.Join(m.parts, ", "))
+	return fmt.Sprintf("its parts %s are missing, and no erasure in the log took them away", strings.Join(m.parts, ", "))
 }
 
 // mayMiss looks at the parts of a record that are withheld: whether such ones ever
@@ -133,9 +140,9 @@ func (o *intent) named() (k storage.Key) {
 }
 
 // lacks notes that parts are missing of a record about an intent.
-func (f *applier) lacks(it *item, intent int64, intentID, tenant string) {
+func (f *applier) lacks(it *item, intent int64, intentID, tenant, user string) {
 	if m := it.missing; m != nil {
-		m.intentID, m.tenant = intentID, tenant
+		m.intentID, m.tenant, m.user = intentID, tenant, user
 		f.lacking[intent] = append(f.lacking[intent], m)
 	}
 }
@@ -156,7 +163,7 @@ func (f *applier) explainEnded() {
 	}
 }
 
-// unexplained are the records that lack parts which no record.erase names, or the texts beside the
+// unexplained are the records that lack parts which no erasure names, or the texts beside the
 // opening of a plan that has not ended.
 func (f *applier) unexplained() []*missing {
 	f.explainEnded()
@@ -166,16 +173,70 @@ func (f *applier) unexplained() []*missing {
 }
 
 // erase is the effect of a record.erase: from its own position on it explains why the
-// parts that it names are missing, of an earlier intent of its tenant. Its
-// signature is checked elsewhere; that the operator had the right is checked here,
-// whether decisions are replayed or not.
+// parts that it names are missing, of an earlier intent of its tenant.
 func (f *applier) erase(it *item) error {
-	body := it.intent.body
-	tenant, args := body.Actor.Tenant, body.Intent.Args
-	a, err := unmarshal[catalog.RecordErase](args)
+	a, err := unmarshal[catalog.RecordErase](it.intent.body.Intent.Args)
 	if err != nil {
 		return err
 	}
+	if err := f.mayErase(it); err != nil {
+		return err
+	}
+	if a.Position >= it.Position {
+		return errors.New("erases a record that comes after it")
+	}
+	tenant := it.intent.body.Actor.Tenant
+	var left []*missing
+	for _, m := range f.lacking[a.Position] {
+		same := m.intentID == a.IntentID && m.tenant == state.TargetTenant(tenant, a.Tenant)
+		if m.intentID == "" {
+			same = m.tag == it.leaf.TenantTag || tenant == ledger.SystemTenant
+		}
+		if !same {
+			return fmt.Errorf("names record %d, which is of another intent or tenant", a.Position)
+		}
+		if m.take(a.Parts); len(m.parts) > 0 {
+			left = append(left, m)
+		}
+	}
+	if f.lacking[a.Position] = left; len(left) == 0 {
+		delete(f.lacking, a.Position)
+	}
+	return nil
+}
+
+// eraseUser is the effect of a user.erase: from its own position on it explains every part that is
+// missing of the records of its user's earlier intents.
+func (f *applier) eraseUser(it *item) error {
+	a, err := unmarshal[catalog.UserErase](it.intent.body.Intent.Args)
+	if err != nil {
+		return err
+	}
+	if err := f.mayErase(it); err != nil {
+		return err
+	}
+	actor := it.intent.body.Actor.Tenant
+	tenant := state.TargetTenant(actor, a.Tenant)
+	for intent, all := range f.lacking {
+		all = slices.DeleteFunc(all, func(m *missing) bool {
+			hidden := m.intentID == "" && (m.tag == it.leaf.TenantTag || actor == ledger.SystemTenant) // a mask hides whose it is
+			if hidden || m.intentID != "" && m.tenant == tenant && m.user == a.UserID {
+				m.take([]string{catalog.ErasesEnvelope, catalog.ErasesResult})
+			}
+			return len(m.parts) == 0
+		})
+		if f.lacking[intent] = all; len(all) == 0 {
+			delete(f.lacking, intent)
+		}
+	}
+	return nil
+}
+
+// mayErase: the operator of an erasure had the right. Its signature is checked elsewhere; this is
+// checked here, whether decisions are replayed or not.
+func (f *applier) mayErase(it *item) error {
+	body := it.intent.body
+	tenant := body.Actor.Tenant
 	dir := f.generation(it.intent.decision.Directory)
 	roles, known, disabled := dir.UserRoles(tenant, body.Actor.UserID)
 	caps, there := dir.Capabilities(tenant, roles)
@@ -186,29 +247,8 @@ func (f *applier) erase(it *item) error {
 		return errors.New("not by an operator")
 	case !known || disabled || !state.Covers(caps, capabilityErase):
 		return errors.New("by an operator who might not")
-	case state.ForeignTenant(tenant, state.TypeErase, args):
+	case state.ForeignTenant(tenant, body.Intent.Type, body.Intent.Args):
 		return errors.New("by an operator of another tenant")
-	case a.Position >= it.Position:
-		return errors.New("erases a record that comes after it")
-	}
-	var left []*missing
-	for _, m := range f.lacking[a.Position] {
-		same := m.intentID == a.IntentID && m.tenant == state.TargetTenant(tenant, a.Tenant)
-		if m.intentID == "" {
-			same = m.tag == it.leaf.TenantTag || tenant == ledger.SystemTenant
-		}
-		if !same {
-			return fmt.Errorf("names record %d, which is of another intent or tenant", a.Position)
-		}
-		for _, named := range a.Parts {
-			m.parts = slices.DeleteFunc(m.parts, func(part string) bool { return slices.Contains(state.ErasedParts[m.kind][named], part) })
-		}
-		if len(m.parts) > 0 {
-			left = append(left, m)
-		}
-	}
-	if f.lacking[a.Position] = left; len(left) == 0 {
-		delete(f.lacking, a.Position)
 	}
 	return nil
 }
@@ -238,7 +278,7 @@ func (v *verifier) checkHidden(j *job) error {
 
 // account counts what was erased of the records in a bundle, and the
 // intents that erased it, or that ended the plan.
-func (x *exporter) account(it *item) {
+func (x *exporter) account(ctx context.Context, it *item) error {
 	if o := it.intent; o != nil && o.decision.Verdict != intents.Deny {
 		var a struct {
 			PlanID string `json:"plan_id"`
@@ -253,17 +293,50 @@ func (x *exporter) account(it *item) {
 		}
 	}
 	if it.withheld() {
-		intent := it.Position
-		if it.intent == nil {
-			intent = it.target
+		if err := x.lacks(ctx, it); err != nil {
+			return err
 		}
-		x.lacking[intent] = true
 	}
-	if o := it.intent; o != nil && o.body.Intent.Type == state.TypeErase && o.decision.Verdict != intents.Deny {
+	o := it.intent
+	if o == nil || o.decision.Verdict == intents.Deny {
+		return nil
+	}
+	switch o.body.Intent.Type {
+	case state.TypeErase:
 		if a, err := unmarshal[catalog.RecordErase](o.body.Intent.Args); err == nil {
 			delete(x.lacking, a.Position)
 		}
+	case state.TypeUserErase:
+		if a, err := unmarshal[catalog.UserErase](o.body.Intent.Args); err == nil {
+			user := state.TargetTenant(o.body.Actor.Tenant, a.Tenant) + "/" + a.UserID
+			maps.DeleteFunc(x.lacking, func(_ int64, of string) bool { return of == user })
+		}
 	}
+	return nil
+}
+
+// lacks notes whose intent a record is about that has lost parts.
+func (x *exporter) lacks(ctx context.Context, it *item) error {
+	intent := it.Position
+	if it.intent == nil {
+		intent = it.target
+	}
+	if x.lacking[intent] != "" {
+		return nil
+	}
+	rec := it.Record
+	if intent != it.Position {
+		var err error
+		if rec, err = x.Records.Get(ctx, intent); err != nil {
+			return err
+		}
+	}
+	b, err := rec.Body()
+	if err != nil {
+		return err
+	}
+	x.lacking[intent] = b.Actor.Tenant + "/" + b.Actor.UserID
+	return nil
 }
 
 // accounted returns an error while an intent that erased something of the bundle, or ended a plan, is
@@ -288,7 +361,7 @@ func (x *exporter) accounted(ctx context.Context) error {
 		}
 	}
 	for intent := range x.lacking {
-		return fmt.Errorf("parts of intent %d were erased, and the record.erase is in no checkpoint yet, or of no intent of this tenant: export again in a moment", intent)
+		return fmt.Errorf("parts of intent %d were erased, and the erasure is in no checkpoint yet, or of no intent of this tenant: export again in a moment", intent)
 	}
 	return nil
 }

@@ -117,7 +117,7 @@ func TestErasedForged(t *testing.T) {
 		return out
 	}
 	own := with(func(a *catalog.RecordErase) { a.Tenant = "" })
-	none := "no record.erase in the log took them away"
+	none := "no erasure in the log took them away"
 	for name, c := range map[string]struct {
 		records slice
 		at      int64
@@ -186,7 +186,7 @@ func TestErasedInBundle(t *testing.T) {
 	}{
 		"an intent that others use": {step, []string{storage.PartEnvelope, storage.PartGrant}, "cannot be erased"},
 		"the erasure itself":        {x.by, []string{storage.PartEnvelope}, "cannot be erased"},
-		"another intent":            {x.at - 2, []string{storage.PartEnvelope, storage.PartGrant}, "no record.erase in the log took them away"},
+		"another intent":            {x.at - 2, []string{storage.PartEnvelope, storage.PartGrant}, "no erasure in the log took them away"},
 		"a grant":                   {x.at - 2, []string{storage.PartGrant}, "the grant is withheld, and the intent is not"},
 		"a summary":                 {x.at, []string{storage.PartSummary}, "cannot be erased or masked"},
 		"an outcome":                {x.at + 1, []string{storage.PartOutcome}, "cannot be erased or masked"},

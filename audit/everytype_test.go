@@ -43,6 +43,8 @@ func (w *world) rest() {
 	w.OK(routertest.Intent{By: w.Gateway, User: "audrey", Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.Act.Client = "token" }, Type: catalog.TypeAuditRead, Args: catalog.AuditRead{Subject: catalog.SubjectPlan(p.ID)}})
 	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}})
 	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "acme", Sub: "eve", Before: "2026-11-20T10:00:02Z"}), intents.OK)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "audrey", Disabled: true, Roles: []string{}}}), intents.OK)
+	w.Want(w.Admin("user.erase", catalog.UserErase{Tenant: "default", UserID: "audrey", Reason: "asked for"}), intents.OK)
 	source := policies.Embedded()
 	raw, err := policies.BuildBundle(policies.Tree{Source: source, Revision: 5})
 	w.Must(err)
@@ -105,6 +107,50 @@ func TestEveryTypeIsProjected(t *testing.T) {
 		}
 	}
 	w.sound()
+	w.eraseUsers()
+	w.sound()
+}
+
+// TestEraseUsers: a log of everything, of which each user is erased, is sound.
+func TestEraseUsers(t *testing.T) {
+	w := newWorld(t)
+	everything(w)
+	w.eraseUsers()
+	w.sound()
+}
+
+// eraseUsers erases each user of default whose intents have all ended.
+func (w *world) eraseUsers() {
+	w.Helper()
+	users := map[string]bool{}
+	for _, r := range w.Records() {
+		if r.Kind != storage.KindIntent {
+			continue
+		}
+		o, err := state.ReadIntent(r)
+		w.Must(err)
+		if o.Tenant == "default" {
+			users[o.User] = true
+		}
+	}
+	erased := map[string]bool{}
+	for user := range users {
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: user, Roles: []string{"user"}, Disabled: true}}), intents.OK)
+		erased[user] = w.Admin("user.erase", catalog.UserErase{Tenant: "default", UserID: user, Reason: "asked for"}).Code == intents.OK
+	}
+	if !erased["ana"] || len(erased) < 3 {
+		w.Fatalf("users that were erased: %v", erased)
+	}
+	for _, r := range w.Records() {
+		if r.Kind != storage.KindIntent {
+			continue
+		}
+		o, err := state.ReadIntent(r)
+		w.Must(err)
+		if o.Tenant == "default" && erased[o.User] && state.Erasable(o) && !o.Erased {
+			w.Errorf("intent %d (%s) of %s is there", r.Position, o.Type, o.User)
+		}
+	}
 }
 
 // counted are the accepted intents of a type.

@@ -73,7 +73,7 @@ type exporter struct {
 	tenants *ledger.Tenants
 	blobs   map[string]bool  // that are in the bundle
 	earlier map[int64]bool   // intents before the first record that later records are about
-	lacking map[int64]bool   // intents of which something was erased by an intent not read yet
+	lacking map[int64]string // intents of which something was erased by an intent not read yet; by position, "tenant/user_id"
 	ended   map[string]int64 // plans whose end was not read yet, though it took the texts beside their opening: its position
 	from    int64
 	last    ledger.Checkpoint
@@ -85,7 +85,7 @@ var ErrNoCheckpoint = errors.New("no checkpoint of this log is published yet, so
 
 func newExporter(s Source) *exporter {
 	return &exporter{
-		Source: s, memory: memory{held: map[string]bool{}, release: map[int64]bool{}}, tenants: ledger.NewTenants(s.Records), sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]bool{}, ended: map[string]int64{},
+		Source: s, memory: memory{held: map[string]bool{}, release: map[int64]bool{}}, tenants: ledger.NewTenants(s.Records), sum: sha256.New(), blobs: map[string]bool{}, earlier: map[int64]bool{}, lacking: map[int64]string{}, ended: map[string]int64{},
 	}
 }
 

@@ -34,8 +34,10 @@ func (o *intent) actsOn(of string) bool {
 	switch o.body.Intent.Type {
 	case "key.put", "policy.push":
 		return true // every tenant's
-	case state.TypeErase:
-		a, err := unmarshal[catalog.RecordErase](args)
+	case state.TypeErase, state.TypeUserErase:
+		a, err := unmarshal[struct {
+			Tenant string `json:"tenant"`
+		}](args)
 		return err != nil || of == "" || state.TargetTenant(actor, a.Tenant) == of
 	case "admin.put", "skill.approve", "grant.revoke", state.TypeRegistryPush:
 		var a struct {

@@ -70,7 +70,9 @@ func (x *exporter) choose(ctx context.Context, p *piece) error {
 	if !p.whole {
 		return nil
 	}
-	x.account(p.item)
+	if err := x.account(ctx, p.item); err != nil {
+		return err
+	}
 	policy, types := p.versions()
 	for _, digest := range []string{policy, types, p.registry()} {
 		lines, err := x.blob(ctx, digest)

@@ -35,7 +35,7 @@ type Health struct {
 	Behind      int64   `json:"behind"`
 	Seconds     float64 `json:"seconds"`
 
-	// Unexplained are the intents with erased parts that no record.erase names.
+	// Unexplained are the intents with erased parts that no erasure names.
 	Unexplained []Unexplained `json:"unexplained,omitempty"`
 
 	// SetAside are positions of records of which something cannot be projected: documents lack
@@ -45,7 +45,7 @@ type Health struct {
 	ClockSteps int64 `json:"clock_steps,omitempty"` // see Report
 }
 
-// Unexplained is an intent that has lost parts, or whose outcome has, without a record.erase.
+// Unexplained is an intent that has lost parts, or whose outcome has, without an erasure.
 type Unexplained struct {
 	Position int64    `json:"position"` // of the intent
 	IntentID string   `json:"intent_id"`
@@ -126,7 +126,7 @@ type checker struct {
 	judge        *ledger.Judge
 	checked      map[string]bool  // blobs, by tenant and digest
 	named        map[int64]naming // by open intents, by position
-	missingBlobs []*Bad           // records that rest on a blob which is not there
+	missingBlobs []missingBlob    // that records rest on
 	found        Health
 	progress     func(done, total int64)
 }
@@ -134,7 +134,14 @@ type checker struct {
 // naming are the blobs that an intent names as its inputs.
 type naming struct {
 	id   string
+	user string // of an intent that a user.erase takes, "tenant/user_id"
 	refs []string
+}
+
+// missingBlob is a blob that is not there; its user is naming's.
+type missingBlob struct {
+	*Bad
+	user string
 }
 
 func (x *checker) run(ctx context.Context, keys []intents.Key) error {
@@ -233,19 +240,19 @@ func (x *checker) restsOn(ctx context.Context, it *item, tenant string) error {
 		if it.outcome.Status != intents.Done {
 			return nil
 		}
-		return x.checkBlobs(ctx, it.target, named.id, tenant, named.refs)
+		return x.checkBlobs(ctx, it.target, tenant, named)
 	case o == nil || o.decision.Verdict == intents.Deny:
 		return nil // it may name anything
 	case o.decision.Verdict == intents.Hold:
-		var kept []string
+		kept := naming{id: o.id()}
 		for _, in := range o.inputs.Inputs {
-			kept = append(kept, in.Ref)
+			kept.refs = append(kept.refs, in.Ref)
 		}
-		return x.checkBlobs(ctx, it.Position, o.id(), tenant, kept)
+		return x.checkBlobs(ctx, it.Position, tenant, kept)
 	default:
 		row, _ := catalog.Builtin().Lookup(o.body.Intent.Type)
 		inputs, _ := catalog.InputsOf(row, o.body.Intent.Args) // of arguments that were erased: none
-		n := naming{id: o.id()}
+		n := naming{id: o.id(), user: tenant + "/" + o.body.Actor.UserID}
 		for _, in := range inputs {
 			if strings.HasPrefix(in.Ref, "cas://") {
 				n.refs = append(n.refs, in.Ref)
@@ -258,16 +265,16 @@ func (x *checker) restsOn(ctx context.Context, it *item, tenant string) error {
 	}
 }
 
-// checkBlobs looks for the blobs among some references of an intent.
-func (x *checker) checkBlobs(ctx context.Context, position int64, id, tenant string, refs []string) error {
-	for _, ref := range refs {
+// checkBlobs looks for the blobs among the references of an intent.
+func (x *checker) checkBlobs(ctx context.Context, position int64, tenant string, n naming) error {
+	for _, ref := range n.refs {
 		digest, is := strings.CutPrefix(ref, "cas://")
 		if !is || !intents.IsDigest(digest) {
 			continue
 		}
 		_, err := x.blob(ctx, tenant, digest)
 		if errors.Is(err, storage.ErrNotFound) {
-			x.missingBlobs = append(x.missingBlobs, &Bad{position, id, err.Error()})
+			x.missingBlobs = append(x.missingBlobs, missingBlob{&Bad{position, n.id, err.Error()}, n.user})
 		} else if err != nil {
 			return err
 		}
@@ -275,21 +282,21 @@ func (x *checker) checkBlobs(ctx context.Context, position int64, id, tenant str
 	return nil
 }
 
-// lost is the first record that lacks a part or a blob which no record.erase in
+// lost is the first record that lacks a part or a blob which no erasure in
 // the journal took away.
 func (x *checker) lost() error {
 	var bad *Bad
 	if x.found.Unexplained = x.applier.unexplainedIntents(); len(x.found.Unexplained) > 0 {
 		u := x.found.Unexplained[0]
-		bad = &Bad{u.Position, u.IntentID, "its parts " + strings.Join(u.Parts, ", ") + " are missing, and no record.erase in the log, nor the end of its plan, took them away"}
+		bad = &Bad{u.Position, u.IntentID, "its parts " + strings.Join(u.Parts, ", ") + " are missing, and no erasure in the log, nor the end of its plan, took them away"}
 	}
 	erasures := x.applier.state.Erasing()
 	for _, b := range x.missingBlobs {
 		erased := slices.ContainsFunc(erasures, func(e state.Erasure) bool {
-			return e.Position == b.Position && slices.Contains(e.Parts, catalog.ErasesBlobs)
+			return e.Takes(catalog.ErasesBlobs, b.Position, func() string { return b.user })
 		})
 		if !erased && b.before(bad) {
-			bad = b
+			bad = b.Bad
 		}
 	}
 	if bad == nil {

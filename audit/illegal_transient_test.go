@@ -75,7 +75,7 @@ var transientMisdeeds = []misdeed{
 		d.hides(other, storage.PartTransient)
 		return other
 	}},
-	{"more-gone-than-texts", "beside", endedRule, "no record.erase in the log", func(d *dishonest) int64 {
+	{"more-gone-than-texts", "beside", endedRule, "no erasure in the log", func(d *dishonest) int64 {
 		d.accepted(d.closing("failed"))
 		d.hides(d.opening(), storage.PartEnvelope, storage.PartGrant, storage.PartTransient)
 		return d.opening()

@@ -101,6 +101,8 @@ func TestIntegrationSecondAuditorOfHonestLogs(t *testing.T) {
 	w.secondAgrees(w.export(w.Journal, audit.Selection{}))
 	w.eraseAll()
 	w.secondAgrees(w.export(w.Journal, audit.Selection{}))
+	w.eraseUsers()
+	w.secondAgrees(w.export(w.Journal, audit.Selection{}))
 }
 
 // secondAgrees asks the second implementation about an honest log.

@@ -101,7 +101,7 @@ func TestWithheld(t *testing.T) {
 	w.live(3)
 	bundle := w.export(w.Journal, audit.Selection{})
 	for _, c := range []struct{ digest, reason string }{
-		{"", "no record.erase in the log took them away"}, {strings.Repeat("ab", 32), "not the record that the log has"},
+		{"", "no erasure in the log took them away"}, {strings.Repeat("ab", 32), "not the record that the log has"},
 	} {
 		var lines [][]byte
 		position := int64(-1)

@@ -174,7 +174,8 @@ func heldBy(ctx context.Context, records storage.Records, rec storage.Record) ([
 	}
 }
 
-// freedBy returns the intents whose blobs a record erases: a record.erase that takes effect.
+// freedBy returns the intents whose blobs a record erases: a record.erase or user.erase that takes
+// effect.
 func freedBy(ctx context.Context, records storage.Records, rec storage.Record) ([]int64, error) {
 	if rec.Kind == storage.KindRelease {
 		rel, err := state.ReleaseOf(rec)
@@ -185,27 +186,43 @@ func freedBy(ctx context.Context, records storage.Records, rec storage.Record) (
 		if err != nil {
 			return nil, err
 		}
-		return erasedBy(held, intents.Hold)
+		return erasedBy(ctx, records, held, intents.Hold, rec.Position)
 	}
 	if rec.Kind == storage.KindIntent {
-		return erasedBy(rec, intents.Allow)
+		return erasedBy(ctx, records, rec, intents.Allow, rec.Position)
 	}
 	return nil, nil
 }
 
-func erasedBy(rec storage.Record, as intents.Verdict) ([]int64, error) {
-	if !bytes.Contains(rec.Parts[storage.PartEnvelope], []byte(state.TypeErase)) && !bytes.Contains(rec.Parts[storage.PartSummary], []byte(state.TypeErase)) {
+// erasedBy: at is where the intent takes effect.
+func erasedBy(ctx context.Context, records storage.Records, rec storage.Record, as intents.Verdict, at int64) ([]int64, error) {
+	named := func(typ string) bool {
+		return bytes.Contains(rec.Parts[storage.PartEnvelope], []byte(typ)) || bytes.Contains(rec.Parts[storage.PartSummary], []byte(typ))
+	}
+	if !named(state.TypeErase) && !named(state.TypeUserErase) {
 		return nil, nil // nearly all records: no need to read more
 	}
 	o, err := state.ReadIntent(rec)
-	if err != nil || o.Type != state.TypeErase || o.Decision.Verdict != as {
+	if err != nil || o.Decision.Verdict != as {
 		return nil, err
 	}
-	var a catalog.RecordErase
-	if err := json.Unmarshal(o.Args, &a); err != nil || !slices.Contains(a.Parts, catalog.ErasesBlobs) {
-		return nil, err
+	switch o.Type {
+	case state.TypeErase:
+		a, err := state.ArgsOf[catalog.RecordErase](o)
+		if err != nil || !slices.Contains(a.Parts, catalog.ErasesBlobs) {
+			return nil, err
+		}
+		return []int64{a.Position}, nil
+	case state.TypeUserErase:
+		a, err := state.ArgsOf[catalog.UserErase](o)
+		if err != nil {
+			return nil, err
+		}
+		u, err := new(users).of(ctx, records, state.TargetTenant(o.Tenant, a.Tenant), a.UserID, at)
+		return u.holders, err
+	default:
+		return nil, nil
 	}
-	return []int64{a.Position}, nil
 }
 
 func holdingsOf(o state.Intent, digests []string) []storage.Holding {

@@ -36,7 +36,7 @@ func (r *Router) perform(ctx context.Context, x *execution) (*intents.Answer, er
 		if err == nil {
 			a.Duplicate = true
 		}
-		if err == nil && a.Code == intents.OK && x.env.Type() == state.TypeErase {
+		if err == nil && a.Code == intents.OK && (x.env.Type() == state.TypeErase || x.env.Type() == state.TypeUserErase) {
 			err = r.eraseFor(ctx, x.env) // blobs that stayed then may be erasable now
 		}
 		if err != nil {

@@ -29,6 +29,9 @@ func noSuchIntent() error {
 // it): the intent has ended, nothing depends on what is erased, and the journal can erase it. Once
 // these conditions hold, they hold for good.
 func (r *Router) mayErase(ctx context.Context, d *decision) error {
+	if d.env.Type() == state.TypeUserErase && d.duplicate == nil {
+		return r.mayEraseUser(ctx, d)
+	}
 	if d.env.Type() != state.TypeErase || d.duplicate != nil {
 		return nil
 	}
@@ -109,7 +112,7 @@ func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []re
 	fail := func(e state.Erasure, err error) {
 		failed = append(failed, fmt.Errorf("intent %d: %w", e.Position, err))
 	}
-	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait) // for the blobs of all
+	wait, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseTime(pending)) // for the blobs of all
 	defer cancel()
 	for _, e := range pending {
 		held, err := r.eraseBlobs(wait, e)
@@ -132,9 +135,20 @@ func (r *Router) erase(ctx context.Context, pending ...state.Erasure) (stay []re
 			}
 		}
 		r.state.ForgetErasures(e)
+		if e.User != "" {
+			r.users.forget()
+		}
 	}
 	failpoint.Hit(failpoint.ErasureDone)
 	return stay, errors.Join(failed...)
+}
+
+// eraseTime bounds how long erasures take.
+func eraseTime(some []state.Erasure) time.Duration {
+	if slices.ContainsFunc(some, func(e state.Erasure) bool { return e.User != "" }) {
+		return eraseUserTime
+	}
+	return eraseWait
 }
 
 // eraseParts removes the parts of several erasures from their records.
@@ -143,7 +157,7 @@ func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 	if !can {
 		return errors.New("router: the journal has intents to erase, and cannot")
 	}
-	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseWait)
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), eraseTime(some))
 	defer cancel()
 	var all []int64
 	for _, e := range some {
@@ -161,6 +175,9 @@ func (r *Router) eraseParts(ctx context.Context, some []state.Erasure) error {
 // left: if they cannot be erased now the intent is in flight and the erasure is tried again; if
 // others hold them, the answer names these.
 func (r *Router) eraseFor(ctx context.Context, env *intents.Envelope) error {
+	if env.Type() == state.TypeUserErase {
+		return r.eraseUserFor(ctx, env)
+	}
 	if env.Type() != state.TypeErase {
 		if env.Type() == state.TypeApprove {
 			r.eraseInBackground(ctx)
@@ -244,8 +261,13 @@ func (r *Router) eraseTransient(ctx context.Context) {
 	r.state.ForgetTransient(ended)
 }
 
-// recordsOf returns the records that lose parts: the intent's, its outcome's, or both.
+// recordsOf returns the records that lose parts: the intent's, its outcome's, or both; or all of a
+// user.
 func (r *Router) recordsOf(ctx context.Context, e state.Erasure) (positions []int64, err error) {
+	if e.User != "" {
+		u, err := r.users.of(ctx, r.cfg.Records, e.Tenant, e.User, e.Position)
+		return u.lose, err
+	}
 	if slices.Contains(e.Parts, catalog.ErasesEnvelope) {
 		positions = append(positions, e.Position)
 	}

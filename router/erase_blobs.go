@@ -26,10 +26,13 @@ type retainedBlob struct {
 // blobs is stored before the parts of the records that name them are erased. A concurrent intent
 // that stores the same bytes and has no record yet loses them.
 func (r *Router) eraseBlobs(ctx context.Context, e state.Erasure) ([]retainedBlob, error) {
+	if e.User != "" {
+		return nil, r.eraseUsersBlobs(ctx, e)
+	}
 	if !slices.Contains(e.Parts, catalog.ErasesBlobs) {
 		return nil, nil
 	}
-	collector, can := r.cfg.Blobs.(storage.Collector)
+	_, can := r.cfg.Blobs.(storage.Collector)
 	if !can || r.cfg.Holdings == nil {
 		return nil, errors.New("router: the store of blobs removes none")
 	}
@@ -43,16 +46,22 @@ func (r *Router) eraseBlobs(ctx context.Context, e state.Erasure) ([]retainedBlo
 	if !known {
 		return []retainedBlob{{unknown: true}}, nil
 	}
-	var stay []retainedBlob
+	return r.dropUnheld(ctx, e.Tenant, digests)
+}
+
+// dropUnheld removes blobs of a tenant, and returns those that something holds, which stay. The
+// store can remove them.
+func (r *Router) dropUnheld(ctx context.Context, tenant string, digests []string) (stay []retainedBlob, err error) {
+	collector := r.cfg.Blobs.(storage.Collector) //nolint:forcetypeassert // the callers have looked
 	for _, digest := range digests {
-		there, err := r.kept(ctx, e.Tenant, digest)
+		there, err := r.kept(ctx, tenant, digest)
 		if err != nil {
 			return nil, err
 		}
 		if !there {
 			continue
 		}
-		held, err := r.heldFor(ctx, e.Tenant, digest)
+		held, err := r.heldFor(ctx, tenant, digest)
 		if err != nil {
 			return nil, err
 		}
@@ -60,7 +69,7 @@ func (r *Router) eraseBlobs(ctx context.Context, e state.Erasure) ([]retainedBlo
 			stay = append(stay, held)
 			continue
 		}
-		if _, err := collector.Drop(ctx, e.Tenant, "cas://"+digest, 0); err != nil {
+		if _, err := collector.Drop(ctx, tenant, "cas://"+digest, 0); err != nil {
 			return nil, err
 		}
 	}

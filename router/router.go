@@ -42,7 +42,7 @@ const (
 // submitted, with the same shares. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Catalog, Breakers, BreakerStore, Slots, ChildSlots,
+// Config of a router. Every member is required but Catalog, Documented, Breakers, BreakerStore, Slots, ChildSlots,
 // Waits, Rates, UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal  storage.Journal
@@ -53,6 +53,8 @@ type Config struct {
 	Holdings *Holdings        // who holds which blobs; nil: no intent's blobs can be erased
 	// Remembered reports whether a document of a tenant holds a blob; nil: none does.
 	Remembered func(ctx context.Context, tenant, digest string) (bool, error)
+	// Documented waits until the documents have every record before a position; nil: there are none.
+	Documented func(ctx context.Context, position int64) error
 	Bus        bus.Conn // CORE user "router"
 	Key        intents.Signer
 	// KeySecret makes the idempotency keys (storage.KeySecret). All routers of a log have the same
@@ -103,6 +105,7 @@ type Router struct {
 	adopting   sync.Mutex // one pushed policy at a time is put in force
 	versions   sync.Mutex // one record of the policy in force at a time
 	erasing    sync.Mutex // one erasure at a time
+	users      users
 	grants     intents.Grants
 	waiters    waiters
 	running    sync.WaitGroup // released intents that are being executed

@@ -33,8 +33,8 @@ func (r *Router) Unexplained() (reason, do string) {
 	if all > len(first) {
 		at = append(at, "…")
 	}
-	return fmt.Sprintf("%d intents have lost parts, at the positions %s, and no record.erase in the log took them away", all, strings.Join(at, ", ")),
-		"if they were erased after the copy that was restored, an operator signs that again, with the commands that this lists: writ audit fsck --data DIR; else put the newest keys back"
+	return fmt.Sprintf("%d intents have lost parts, at the positions %s, and no erasure in the log took them away", all, strings.Join(at, ", ")),
+		"if they were erased after the copy that was restored, an operator signs that again, with the commands that this lists: writ audit fsck --data DIR (of a whole person: writ user erase USER); else put the newest keys back"
 }
 
 // explained refuses an intent as long as others have lost parts that no record.erase names. Accepted
@@ -68,7 +68,7 @@ func (r *Router) logUnexplained(ctx context.Context) {
 			continue
 		}
 		again := catalog.RecordErase{Tenant: t.Tenant, IntentID: t.Decision.IntentID, Position: u.Position, Parts: u.Parts}
-		r.cfg.Log.ErrorContext(ctx, "an intent has lost parts, and no record.erase in the log took them away: no other intent is taken until all such erasures are signed again", slog.Int("intents", all), slog.String("do", again.Command()))
+		r.cfg.Log.ErrorContext(ctx, "an intent has lost parts, and no erasure in the log took them away: no other intent is taken until all such erasures are signed again", slog.Int("intents", all), slog.String("do", again.Command()))
 	}
 }
 

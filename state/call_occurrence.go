@@ -20,7 +20,12 @@ type pastIntent struct {
 	Skill      string `json:"skill,omitempty"`   // whose pin its decision read
 	Erased     bool   `json:"erased,omitempty"`  // what it equals is no longer known
 	Digest     string `json:"digest,omitempty"`  // of the arguments of a closed plan's intent, which retains no others
+	User       string `json:"user,omitempty"`    // whose it is, if not the plan's
+	Held       bool   `json:"held,omitempty"`    // people were asked about it: it cannot be erased
 }
+
+// erase removes what an erased intent no longer has.
+func (f *pastIntent) erase() { f.Args, f.Digest, f.Erased = json.RawMessage(`{}`), "", true }
 
 func (f *pastIntent) at(c intents.Context) bool {
 	return f.Step == c.Step && f.Revision == c.Revision && f.Ask == c.Ask

@@ -268,7 +268,8 @@ func (s *State) HeldOf(tenant, user string) (ofUser, ofTenant int) {
 }
 
 // EndedHolds lists the held intents in the plans that an intent of the router ends, or in the
-// steps that it drops, oldest first; their approvals are not counted.
+// steps that it drops, and those of a user whom it disables, oldest first; their approvals are not
+// counted.
 func (v *View) EndedHolds(o Intent) []Hold {
 	switch o.Type {
 	case TypeCancel, TypePlanClose, TypePlan:
@@ -281,7 +282,8 @@ func (v *View) EndedHolds(o Intent) []Hold {
 		return v.holdsWhere(func(h *Hold) bool {
 			tenant, user := v.s.userEnded(o)
 			p := v.s.plans[tenant+"/"+h.Context.PlanID]
-			return h.Tenant == tenant && p != nil && p.View.UserID == user && !final(p.View.Status)
+			disabled := o.Type == TypeAdminPut && user != "" && h.User == user // nobody may release it
+			return h.Tenant == tenant && (disabled || p != nil && p.View.UserID == user && !final(p.View.Status))
 		})
 	}
 	return nil

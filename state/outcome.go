@@ -18,6 +18,7 @@ type openIntent struct {
 	ID           string `json:"id"` // intent_id
 	Position     int64  `json:"position"`
 	Tenant       string `json:"tenant"`
+	User         string `json:"user"`
 	Plan         string `json:"plan"` // "tenant/plan_id"; empty: no plan
 	Step         int    `json:"step"`
 	Revision     int    `json:"rev"`
@@ -64,7 +65,7 @@ func (s *State) held(o Intent) error {
 
 // openIntent records an intent until its outcome. p is its plan; nil if it has none.
 func (s *State) openIntent(o Intent) (x *openIntent, p *plan) {
-	x = &openIntent{ID: o.Decision.IntentID, Position: o.Position, Tenant: o.Tenant, Type: o.Type, HistoryIndex: notInHistory}
+	x = &openIntent{ID: o.Decision.IntentID, Position: o.Position, Tenant: o.Tenant, User: o.User, Type: o.Type, HistoryIndex: notInHistory}
 	if o.Type == typeSessionClose {
 		x.Closes = o.Tenant + "/" + o.User + "/" + o.Context.SessionID
 	}
@@ -87,8 +88,11 @@ func (p *plan) addToHistory(x *openIntent, o Intent, status string) {
 		Step: x.Step, Revision: x.Revision, IntentID: x.ID, Type: o.Type,
 		Effect: catalog.Effect(o.Decision.Effect), Args: o.shownArgs(), Status: status,
 	}}
-	if status == statusHeld && o.Signer == intents.RoleTask {
+	if f.Held = status == statusHeld; f.Held && o.Signer == intents.RoleTask {
 		f.HeldBy = o.Context.TaskID
+	}
+	if o.User != p.View.UserID {
+		f.User = o.User
 	}
 	if final(p.View.Status) {
 		f.dropArgs()

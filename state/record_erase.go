@@ -1,7 +1,6 @@
 package state
 
 import (
-	"encoding/json"
 	"maps"
 	"slices"
 
@@ -22,7 +21,7 @@ var recordErase = operators(TypeErase,
 	},
 	func(s *State, o Intent, a catalog.RecordErase) error {
 		s.erasures.number++
-		e := Erasure{s.erasures.number, TargetTenant(o.Tenant, a.Tenant), a.Position, a.Parts}
+		e := Erasure{Number: s.erasures.number, Tenant: TargetTenant(o.Tenant, a.Tenant), Position: a.Position, Parts: a.Parts}
 		s.erasures.pending = append(s.erasures.pending, e)
 		s.erasures.explain(e)
 		if !slices.Contains(a.Parts, catalog.ErasesEnvelope) {
@@ -34,7 +33,7 @@ var recordErase = operators(TypeErase,
 			}
 			for _, f := range p.IntentHistory {
 				if p.View.TenantID == e.Tenant && f.IntentID == a.IntentID {
-					f.Args, f.Digest, f.Erased = json.RawMessage(`{}`), "", true
+					f.erase()
 				}
 			}
 		}
@@ -47,25 +46,48 @@ var ErasedParts = map[storage.Kind]map[string][]string{
 	storage.KindOutcome: {catalog.ErasesResult: storage.ErasableParts[storage.KindOutcome]},
 }
 
-// Erasure is what an accepted record.erase removes.
+// Erasure is what an accepted record.erase or user.erase removes.
 type Erasure struct {
-	Number   int    // in the order of the records, from 1; 0: none of State's
-	Tenant   string // of the intent that it is about
-	Position int64
-	Parts    []string // as the intent names them
+	Number   int      // in the order of the records, from 1; 0: none of State's
+	Tenant   string   // of the intents that it is about
+	User     string   `json:",omitempty"` // of a user.erase: the user
+	Position int64    // of the intent; of a user.erase: where it takes effect
+	Parts    []string // as a record.erase names them
+}
+
+// Takes reports whether the erasure removes a part, as a record.erase names it, of an intent's
+// records. user is the intent's, "tenant/user_id", and is asked only where that matters.
+func (e Erasure) Takes(part string, intent int64, user func() string) bool {
+	if !slices.Contains(e.Parts, part) {
+		return false
+	}
+	if e.User == "" {
+		return e.Position == intent
+	}
+	return intent < e.Position && user() == e.Tenant+"/"+e.User
 }
 
 // erasures are the pending ones, in the order of the records.
 type erasures struct {
 	number  int       // of the last erasure
 	pending []Erasure // not known to be carried out
-	// unexplained are the parts that records have lost and no record.erase has named yet, as a
-	// record.erase names them, by the position of the intent.
-	unexplained map[int64][]string
+	// unexplained are the parts that records have lost and no erasure has named yet, by the
+	// position of the intent.
+	unexplained map[int64]lostParts
+	last        storage.Record // the newest intent's
+}
+
+// lostParts are what an intent's records have lost.
+type lostParts struct {
+	Parts []string `json:"parts"` // as a record.erase names them
+	User  string   `json:"user"`  // of the intent, "tenant/user_id"; empty: not known
 }
 
 // missing notes the parts that a record has lost.
-func (x *erasures) missing(e storage.Entry) {
+func (s *State) missing(e storage.Entry) {
+	if e.Record.Kind == storage.KindIntent {
+		s.erasures.last = e.Record
+	}
 	if len(e.Record.Erased) == 0 || e.Lost {
 		return
 	}
@@ -73,29 +95,47 @@ func (x *erasures) missing(e storage.Entry) {
 	if e.Record.Kind == storage.KindOutcome {
 		intent = e.Target
 	}
+	x := s.erasures.unexplained[intent]
 	for name, parts := range ErasedParts[e.Record.Kind] {
 		if slices.ContainsFunc(parts, func(part string) bool { return e.Record.Erased[part] != "" }) {
-			x.unexplained[intent] = append(x.unexplained[intent], name)
+			x.Parts = append(x.Parts, name)
 		}
 	}
+	if open := s.intents[intent]; x.User == "" && open != nil {
+		x.User = open.Tenant + "/" + open.User
+	}
+	if last := s.erasures.last; x.User == "" && last.Position == intent {
+		if b, err := last.Body(); err == nil {
+			x.User = b.Actor.Tenant + "/" + b.Actor.UserID
+		}
+	}
+	s.erasures.unexplained[intent] = x
 }
 
 // explain forgets the parts that an erasure names.
 func (x *erasures) explain(e Erasure) {
-	left := slices.DeleteFunc(x.unexplained[e.Position], func(name string) bool { return slices.Contains(e.Parts, name) })
-	if x.unexplained[e.Position] = left; len(left) == 0 {
-		delete(x.unexplained, e.Position)
+	at := []int64{e.Position}
+	if e.User != "" {
+		at = slices.Collect(maps.Keys(x.unexplained))
+	}
+	for _, intent := range at {
+		lost := x.unexplained[intent]
+		user := func() string { return lost.User }
+		lost.Parts = slices.DeleteFunc(lost.Parts, func(name string) bool { return e.Takes(name, intent, user) })
+		if x.unexplained[intent] = lost; len(lost.Parts) == 0 {
+			delete(x.unexplained, intent)
+		}
 	}
 }
 
-// Unexplained is what an intent has lost without a record.erase: the log was restored from a copy
+// Unexplained is what an intent has lost without an erasure: the log was restored from a copy
 // that is older than its keys, or somebody destroyed these.
 type Unexplained struct {
 	Position int64    // of the intent
 	Parts    []string // as a record.erase names them
 }
 
-// Unexplained returns how many intents have lost parts that no record.erase names, and the first
+// Unexplained returns how many intents have lost parts that no erasure names, and the first
 // of them, at most limit. A part that is lost by damage is none of them (storage.Entry).
 func (s *State) Unexplained(limit int) (first []Unexplained, all int) {
 	s.mu.RLock()
@@ -105,18 +145,18 @@ func (s *State) Unexplained(limit int) (first []Unexplained, all int) {
 	}
 	for _, at := range slices.Sorted(maps.Keys(s.erasures.unexplained)) {
 		if len(first) < limit {
-			first = append(first, Unexplained{at, slices.Clone(s.erasures.unexplained[at])})
+			first = append(first, Unexplained{at, slices.Clone(s.erasures.unexplained[at].Parts)})
 		}
 	}
 	return first, all
 }
 
 // IsUnexplained reports whether the intent at a position has lost all of these parts, as a
-// record.erase names them, and no record.erase says so.
+// record.erase names them, and no erasure says so.
 func (s *State) IsUnexplained(position int64, parts ...string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	gone := s.erasures.unexplained[position]
+	gone := s.erasures.unexplained[position].Parts
 	return !slices.ContainsFunc(parts, func(name string) bool { return !slices.Contains(gone, name) })
 }
 

@@ -63,7 +63,7 @@ type besideImage struct {
 	LastWrites  map[storage.Subject]int64 `json:"touched"`
 	Window      storage.Window            `json:"window"`
 	Erasing     []Erasure                 `json:"erasing"`
-	Unexplained map[int64][]string        `json:"unexplained,omitempty"`
+	Unexplained map[int64]lostParts       `json:"unexplained,omitempty"`
 	Transient   []endedTransient          `json:"transient,omitempty"`
 }
 

@@ -84,7 +84,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents:  make(map[string]*revision),
 		intents: make(map[int64]*openIntent), unknown: make(map[string]*openIntent), holds: newHolds(), resolved: make(map[int64]string),
-		schedules: make(map[string]catalog.Schedule), erasures: erasures{unexplained: make(map[int64][]string)},
+		schedules: make(map[string]catalog.Schedule), erasures: erasures{unexplained: make(map[int64]lostParts)},
 	}
 }
 
@@ -98,7 +98,7 @@ func (s *State) Observe(e storage.Entry) { s.ObserveRead(e, nil) }
 func (s *State) ObserveRead(e storage.Entry, read *Intent) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.erasures.missing(e)
+	s.missing(e)
 	if err := s.applyEntry(e, read); err != nil {
 		s.faults = append(s.faults, fault{e.Record.Position, err})
 	}

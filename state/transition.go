@@ -27,6 +27,7 @@ const (
 	TypeGrantRevoke  = "grant.revoke"
 	TypeResolve      = "intent.resolve"
 	TypeErase        = "record.erase"
+	TypeUserErase    = "user.erase"
 
 	TypeWorkflowStart = "workflow.start"
 	TypeRunReplay     = "run.replay"
@@ -104,7 +105,7 @@ var allTransitions = []Transition{
 	registryPush, agentGet, agentAsk,
 	schedulePut, scheduleList, scheduleDelete, action,
 	auditRead,
-	keyPut, adminPut, skillApprove, policyPush, grantRevoke, intentResolve, recordErase,
+	keyPut, adminPut, skillApprove, policyPush, grantRevoke, intentResolve, recordErase, userErase,
 }
 
 var transitions = byType(allTransitions)

@@ -106,7 +106,8 @@ type Projection struct {
 // members (all must hold; several values: any of them; an array of strings
 // matches by any element, a number or a boolean by its JSON text, a time by the
 // millisecond). Every is like Terms, but each of the values must be in the member, an array.
-// Ranges bound members; of an array any element. Text is a
+// Ranges bound members; of an array any element. Before bounds the
+// position, if it is not 0, of a query without Text and Vector. Text is a
 // full-text query over the text members of the index, any word matches, best
 // match first; Vector finds the nearest; with neither, Sort gives the order.
 // Documents without the sorted member come last in both directions. Deleted and
@@ -118,6 +119,7 @@ type Query struct {
 	Terms  map[string][]string
 	Every  map[string][]string
 	Ranges map[string]Range
+	Before int64
 	Text   string
 	Vector *Vector // not together with Text, Sort or After
 	Sort   string  // member name, "-" in front for descending; default "_position"

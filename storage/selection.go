@@ -29,6 +29,7 @@ type Selection struct {
 	Nothing    bool
 	Terms      []Terms  // by member; their values are typed
 	Ranges     []Bounds // by member
+	Before     int64    // position; 0: any
 	Sort       *Field   // nil: by position, as no document has the member
 	ByPosition bool     // sorted by position
 	Descending bool
@@ -50,7 +51,7 @@ type Bounds struct {
 
 // Understand checks a query. The cursor is the driver's to check.
 func (q Query) Understand(index string) (Selection, error) {
-	s := Selection{Limit: q.Limit}
+	s := Selection{Limit: q.Limit, Before: q.Before}
 	if s.Limit == 0 {
 		s.Limit = defaultLimit
 	}
@@ -62,6 +63,9 @@ func (q Query) Understand(index string) (Selection, error) {
 		if s.Now, err = time.Parse(time.RFC3339, q.Now); err != nil {
 			return s, fmt.Errorf("now: %w", err)
 		}
+	}
+	if q.Before != 0 && (q.Text != "" || q.Vector != nil) {
+		return s, errors.New("a position bounds no text and no vector")
 	}
 	list, err := Fields(index)
 	if err != nil {

@@ -19,6 +19,7 @@ var (
 		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "intent.resolve", Title: "Say how an indeterminate intent ended", Capability: "admin:intents", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "record.erase", Title: "Take parts of an intent out of its records", Capability: "admin:records", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "user.erase", Title: "Take everything of a disabled user out of the records and documents before it", Capability: "admin:records", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 	}
 )
 
@@ -132,6 +133,52 @@ const (
 	ErasesResult   = "result"   // the result, or the reason where there is none
 	ErasesBlobs    = "blobs"    // the tenant's blobs that only these records name
 )
+
+// UserErase are the arguments of user.erase: all that may be erased of a user's intents before it,
+// the documents that they wrote, and the blobs that only they hold. The user is disabled. Tenant may
+// be named by operators of system only.
+type UserErase struct {
+	Tenant string `json:"tenant,omitempty"`
+	UserID string `json:"user_id"`
+	Reason string `json:"reason"`
+}
+
+// UserEraseResult is the result of user.erase.
+type UserEraseResult struct {
+	Accepted bool  `json:"accepted"`
+	Intents  int64 `json:"intents"` // of the user, before it
+	Erased   int64 `json:"erased"`  // of these, those that lose envelope, grant and replay
+	// Retained are the others: of all intents only the results go.
+	Retained  []RetainedIntents `json:"retained"`
+	Remaining []string          `json:"stays"` // where else the user's words may be, and what to do
+}
+
+// RetainedIntents counts the intents of a type that a user.erase leaves.
+type RetainedIntents struct {
+	Type    string `json:"type"`
+	Why     string `json:"why"` // RetainedHeld or RetainedJudged
+	Intents int64  `json:"intents"`
+}
+
+// Why a user.erase leaves an intent.
+const (
+	RetainedHeld   = "held"   // people were asked about it
+	RetainedJudged = "judged" // later records are judged by it: administration, approvals and the like
+)
+
+// UserRemaining says where words of an erased user may remain.
+func UserRemaining() []string {
+	return []string{
+		"the user id, times, types, sizes and decisions of all intents, for good",
+		"texts of others: approvals and edits of this user's intents, and what others asked, remembered or added about the user: writ intent erase INTENT_ID --reason TEXT, kb.remove",
+		"documents of the whole tenant in the knowledge base, which do not say who added them: writ kb remove ID --tenant",
+		"blobs that intents of others, retained intents or memories of others hold",
+		"a copy of the keys elsewhere: replace it now with writ admin backup DIR --erasable COPY; versions of it keep what was erased",
+		"bundles, backups of documents and copies of a cell that somebody has: delete them",
+		"what model servers, skill servers, remote agents and other systems were sent: ask them",
+		"OpenSearch segments and Raft logs until they are merged and compacted; homes of skill servers",
+	}
+}
 
 // PolicyPush are the arguments of policy.push: a policy for all tenants, as an
 // OPA bundle. The signature of the intent is that of the bundle.

@@ -106,7 +106,7 @@ func sections() []section {
 		}},
 		{"Tenants and people", []row{
 			{use: "tenant", short: "Create and list tenants, and set their data and roles", group: tenantRows},
-			{use: "user", short: "Set and list users, and revoke their grants", group: userRows},
+			{use: "user", short: "Set, list and erase users, and revoke their grants", group: userRows},
 			{use: "apikey", short: "Make, list and revoke API keys", group: apikeyRows},
 		}},
 		{"Record", []row{
@@ -216,6 +216,7 @@ var roleRows = []row{
 var userRows = []row{
 	{use: "put ID --role ROLE …", short: "Set the roles of a user; they limit the roles of every API key", make: userPut},
 	{use: "revoke USER", short: "End a user's grants, plans and runs", make: grantRevoke},
+	{use: "erase USER --reason TEXT", short: "Disable a user and erase what the user said and did, for good; prints what goes and what stays", make: userErase},
 	listing("List users", "users", "no user has roles of their own, so each has those of the API key: writ user put ID --role ROLE sets them", func(r state.TenantRows) any { return r.Users }),
 }
 

@@ -103,15 +103,22 @@ func (c *command) submitAs(o *operator, typ string, args any) (*intents.Answer, 
 		return nil, err
 	}
 	a, err := answerIn(body, o.router.URL)
-	switch {
-	case err != nil:
+	if err != nil {
 		return nil, err
-	case a.Code == intents.ApprovalRequired:
-		return &a, fmt.Errorf("%s: %s waits for approval; nothing has changed", a.Code, a.IntentID)
-	case a.Code != intents.OK:
-		return &a, fmt.Errorf("%s: %s", a.Code, a.Reason)
 	}
-	return &a, nil
+	return &a, errorOf(&a)
+}
+
+// errorOf is the error of every code but OK.
+func errorOf(a *intents.Answer) error {
+	switch a.Code {
+	case intents.OK:
+		return nil
+	case intents.ApprovalRequired:
+		return fmt.Errorf("%s: %s waits for approval; nothing has changed", a.Code, a.IntentID)
+	default:
+		return fmt.Errorf("%s: %s", a.Code, a.Reason)
+	}
 }
 
 // answerIn is a router's answer to an intent.

@@ -27,7 +27,7 @@ func (n *Node) openRouter(ctx context.Context) (err error) {
 		return err
 	}
 	n.router, err = router.New(router.Config{
-		Term: term, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Bus: n.conns.of(natsserver.Router),
+		Term: term, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Documented: n.index.Reach, Bus: n.conns.of(natsserver.Router),
 		Key: n.keys.Signer(intents.RoleRouter), KeySecret: secret, Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
 		Rate: n.rateOf, Meter: n.intents, Crashed: !n.standalone() || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
 	})

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 
 	"aob.dev/writ/intents"
@@ -20,6 +21,9 @@ import (
 // the state may have dropped the plan, and has the same result for a record that has lost its
 // intent.
 func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Record) error {
+	if s.Type == state.TypeUserErase {
+		return r.eraseUser(ctx, s, rec.Position)
+	}
 	if s.Type != state.TypeErase {
 		return nil
 	}
@@ -46,6 +50,47 @@ func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Recor
 		}
 	}
 	return r.erasePlan(ctx, of, routers, rec)
+}
+
+// ofUsers are the indices whose documents contain words of a user, with the member that names the
+// user. Those of the search index and of skill calls have none.
+var ofUsers = map[string]string{
+	storage.IndexMemory: "user_id", storage.IndexMoments: "user_id", storage.IndexSouls: "user_id", storage.IndexSessions: "user_id",
+	storage.IndexMessages: "user_id", storage.IndexPlans: "user_id", storage.IndexEvents: "user_id", storage.IndexRuns: "user_id",
+	storage.IndexWorkflows: "user_id", storage.IndexChunks: "reader",
+}
+
+// eraseUser removes the documents that a user's intents before a user.erase have written, whoever
+// wrote them into the store: every such intent has ended. Repeating it later changes nothing, since
+// it leaves what was written by later intents.
+//
+// Crash: some are gone, and the next round removes the rest.
+func (r *Recorder) eraseUser(ctx context.Context, s state.Intent, position int64) error {
+	a, err := state.ArgsOf[catalog.UserErase](s)
+	if err != nil {
+		return err
+	}
+	r.recent = [len(r.recent)]recent{}   // they have other parts now
+	if err := r.flush(ctx); err != nil { // what was gathered must be in the store
+		return err
+	}
+	tenant := state.TargetTenant(s.Tenant, a.Tenant)
+	for _, index := range slices.Sorted(maps.Keys(ofUsers)) {
+		q := storage.Query{Terms: map[string][]string{ofUsers[index]: {a.UserID}}, Before: position}
+		err := r.patiently(ctx, index, func() error {
+			if store, lags := r.documents.(storage.Refresher); lags {
+				if err := store.Refresh(ctx, index); err != nil {
+					return err
+				}
+			}
+			_, err := r.documents.Purge(ctx, tenant, index, q)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // erasePlan writes the plan of an erased intent again: without any text if the router executed the

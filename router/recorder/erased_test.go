@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -256,4 +257,63 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 		t.Error("another's words are gone")
 	}
 	f.stop()
+}
+
+// TestErasedUser: a user.erase removes the user's documents in every index that has words, both while
+// the recorder runs and when it reads the records again, and none of others, of other tenants, or of
+// later intents.
+func TestErasedUser(t *testing.T) {
+	live := documents(t)
+	w, f := woken(t, live)
+	_, end := w.Tell("p1", "anas-word", "complete")
+	end()
+	f.caughtUp()
+	before := w.Journal.Next()
+	at := intents.FormatTime(w.Clock.Now())
+	put := func(d storage.Documents, tenant, user, id string, position int64) {
+		t.Helper()
+		for index, body := range map[string]string{
+			storage.IndexMemory:    `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"scope":"user","key":"k","text":"words","created_at":%[4]q}`,
+			storage.IndexMoments:   `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"session_id":"s","key":"k","kind":"session_chunk","text":"words","created_at":%[4]q}`,
+			storage.IndexSouls:     `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"persona":{"name":"Ana","system_prompt":"words"},"updated_at":%[4]q}`,
+			storage.IndexChunks:    `{"id":%[5]q,"tenant_id":%[2]q,"reader":%[3]q,"kind":"chunk","document_id":"sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a","title":"words","media_type":"text/plain","created_at":%[4]q}`,
+			storage.IndexWorkflows: `{"tenant_id":%[2]q,"user_id":%[3]q,"session_id":%[1]q,"agent":"a","workflow_complete":true,"updated_at":%[4]q}`,
+		} {
+			w.Must(d.Put(t.Context(), tenant, index, storage.Document{ID: id, Position: position, Body: fmt.Appendf(nil, body, id, tenant, user, at, intents.Digest([]byte(id)))}))
+		}
+	}
+	all := func(d storage.Documents) {
+		put(d, "default", "ana", "mine", before-1)
+		put(d, "default", "ben", "bens", before-1)
+		put(d, "acme", "ana", "elsewhere", before-1)
+		put(d, "default", "ana", "later", 1<<40)
+	}
+	all(live)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}}), intents.OK)
+	w.Want(w.Admin("user.erase", catalog.UserErase{Tenant: "default", UserID: "ana", Reason: "asked for"}), intents.OK)
+	f.caughtUp()
+	f.stop()
+	again := documents(t)
+	all(again)
+	g := follow(t, w, again)
+	g.caughtUp()
+	g.stop()
+	if d := cmp.Diff(dump(t, live, "default", "system", "acme"), dump(t, again, "default", "system", "acme")); d != "" {
+		t.Error(d)
+	}
+	for _, docs := range dump(t, live, "default") {
+		for _, doc := range docs {
+			if bytes.Contains(doc.Body, []byte("anas-word")) {
+				t.Errorf("%s has words: %s", doc.ID, doc.Body)
+			}
+		}
+	}
+	for id, tenant := range map[string]string{"mine": "default", "bens": "default", "later": "default", "elsewhere": "acme"} {
+		for _, index := range []string{storage.IndexMemory, storage.IndexMoments, storage.IndexSouls, storage.IndexChunks, storage.IndexWorkflows} {
+			_, err := live.Get(t.Context(), tenant, index, id)
+			if gone := errors.Is(err, storage.ErrNotFound); gone != (id == "mine") || err != nil && !gone {
+				t.Errorf("%s %s: %v", index, id, err)
+			}
+		}
+	}
 }

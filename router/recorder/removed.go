@@ -27,3 +27,11 @@ func (s sparing) Project(ctx context.Context, tenant, index string, p storage.Pr
 	p.Put, p.Created = storage.Younger(index, p.Put, before), storage.Younger(index, p.Created, before)
 	return s.Documents.Project(ctx, tenant, index, p)
 }
+
+// Refresh implements storage.Refresher.
+func (s sparing) Refresh(ctx context.Context, indices ...string) error {
+	if store, lags := s.Documents.(storage.Refresher); lags {
+		return store.Refresh(ctx, indices...)
+	}
+	return nil
+}

@@ -147,6 +147,9 @@ func conditions(tenant string, s storage.Selection) []object {
 		}
 		list = append(list, object{"range": object{r.Field.Name: bounds}})
 	}
+	if s.Before != 0 {
+		list = append(list, object{"range": object{own + ".position": object{"lt": s.Before}}})
+	}
 	return list
 }
 

@@ -119,6 +119,9 @@ func (b *statement) add(text string, args ...any) {
 // keeps the planner from entering by the space: the caller has chosen the index.
 func (s *selection) visible(b *statement) {
 	b.add(" +d.space = ? AND (d.ttl IS NULL OR d.ttl >= ?)", s.space, s.now)
+	if s.Before != 0 {
+		b.add(" AND +d.position < ?", s.Before)
+	}
 }
 
 // byOrder answers a query without text.

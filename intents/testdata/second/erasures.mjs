@@ -1,4 +1,4 @@
-// Erasures: parts of records that are not there, which a record.erase has taken away, or the end of
+// Erasures: parts of records that are not there, which a record.erase or user.erase has taken away, or the end of
 // a plan: the texts beside its opening.
 
 import { Bad, must } from "./bundle.mjs";
@@ -41,7 +41,7 @@ export class Erasures {
   lacks({ kind, position, withheld }, o, of) {
     if (withheld.length === 0) return;
     const all = this.lacking.get(of) ?? [];
-    this.lacking.set(of, [...all, { kind, position, parts: withheld, id: o.d.intent_id, tenant: o.tenant }]);
+    this.lacking.set(of, [...all, { kind, position, parts: withheld, id: o.d.intent_id, tenant: o.tenant, user: o.user_id }]);
   }
 
   // erase: an erasure accounts for what it names of an intent of its tenant before it.
@@ -56,6 +56,11 @@ export class Erasures {
     this.lacking.set(position, all.filter((m) => m.parts.length > 0));
   }
 
+  // eraseUser: it accounts for everything of a user's intents before it.
+  eraseUser(tenant, user) {
+    for (const m of [...this.lacking.values()].flat()) if (m.tenant === tenant && m.user === user) m.parts = m.parts.filter((part) => part === TRANSIENT);
+  }
+
   // end: every part that is missing was erased, and no plan whose texts are missing is open. retained
   // are the positions of the openings of such plans.
   end(fail, retained) {
@@ -64,6 +69,6 @@ export class Erasures {
     const [first] = all.filter((m) => m.parts.length > 0).sort((a, b) => a.position - b.position);
     if (!first) return;
     fail.position = first.position;
-    throw new Bad(`no record.erase, and no end of a plan, took ${first.parts.join(", ")} away`);
+    throw new Bad(`no erasure, and no end of a plan, took ${first.parts.join(", ")} away`);
   }
 }

@@ -35,6 +35,11 @@ export class Schedules {
     this.stand.delete(this.of(o, o.args.id)[0]);
   }
 
+  // deleteOf deletes all schedules of a user.
+  deleteOf(tenant, user) {
+    for (const name of [...this.stand.keys()]) if (name.startsWith(`${tenant}/${user}/`)) this.stand.delete(name);
+  }
+
   // fire: a plan is opened for a time that has come, once.
   fire(o) {
     const { schedule, agent } = o.args;

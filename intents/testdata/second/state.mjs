@@ -77,7 +77,7 @@ export class State {
     Object.assign(this, { trust, blobs, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set() });
     this.intents = new Map(); // open, by position
     this.held = new Map(); // of these, those that wait for people, by intent_id
-    this.unknown = new Set(); // intent_ids of indeterminate intents
+    this.unknown = new Map(); // indeterminate intents, by intent_id
     this.taken = new Map(); // idempotency keys
     this.names = new Map(); // what an intent names, as far as it is shown, by decision.key; and the other way round
     this.revoked = new Map(); // "tenant/user": grants before are dead
@@ -415,7 +415,7 @@ export class State {
     const again = out.status === "failed" && out.retryable;
     if (again) this.taken.delete(o.d.key);
     else this.taken.set(o.d.key, { intent: o, ended: this.at });
-    if (out.status === "indeterminate") this.unknown.add(o.d.intent_id);
+    if (out.status === "indeterminate") this.unknown.set(o.d.intent_id, o);
     this.plans.ended(o, out, answer);
     if (o.type === "session.close" && out.status === "done") this.routing.close(o);
   }
@@ -554,6 +554,8 @@ export class State {
         return this.resolve(o);
       case "record.erase":
         return this.erasures.erase(o, this.position);
+      case "user.erase":
+        return this.eraseUser(tenant, args.user_id);
       case "usage.report":
         return this.plans.budgets.reported(o);
       default:
@@ -570,6 +572,15 @@ export class State {
       if (status === "failed") this.taken.delete(name);
       this.plans.resolved(intent, status);
     }
+  }
+
+  // eraseUser: a disabled user all of whose intents have ended loses what can be erased.
+  eraseUser(tenant, user) {
+    must(this.directories.at(-1).tenants.get(tenant)?.users.get(user)?.disabled, "erases a user who is not disabled");
+    const open = [...this.intents.values(), ...this.unknown.values()].some((x) => x.tenant === tenant && x.user_id === user);
+    must(!open, "erases a user whose intents have not all ended");
+    this.erasures.eraseUser(tenant, user);
+    this.schedules.deleteOf(tenant, user);
   }
 
   adminPut(o, args, tenant) {

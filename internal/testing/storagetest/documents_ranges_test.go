@@ -230,4 +230,16 @@ func testPurge(d *documents) {
 	if purged, err := d.Purge(d.Context(), d.tenant, storage.IndexMemory, expired); err != nil || purged != 0 {
 		d.Fatalf("purged %d again, %v", purged, err)
 	}
+	left := map[string][]string{"id": {docs[n-3].ID, docs[n-2].ID, docs[n-1].ID}}
+	d.finds(storage.Query{Terms: left, Before: n - 2}, docs[n-3].ID)
+	if purged, err := d.Purge(d.Context(), d.tenant, storage.IndexMemory, storage.Query{Before: n - 2}); err != nil || purged != 1 {
+		d.Fatalf("purged %d before a position, %v", purged, err)
+	}
+	d.refresh()
+	d.finds(storage.Query{}, docs[n-2].ID, docs[n-1].ID)
+	for _, q := range []storage.Query{{Before: 1, Text: "word"}, {Before: 1, Vector: &storage.Vector{Member: "embedding", Values: []float32{1}}}} {
+		if _, err := d.Search(d.Context(), d.tenant, storage.IndexMemory, q); err == nil {
+			d.Fatal("a position bounds a text or a vector")
+		}
+	}
 }

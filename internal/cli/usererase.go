@@ -1,0 +1,154 @@
+package cli
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"aob.dev/writ/audit"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/state"
+)
+
+// erasedUser is the report of `writ user erase`.
+type erasedUser struct {
+	IntentID string `json:"intent_id"`
+	Position *int64 `json:"position,omitempty"`
+	Tenant   string `json:"tenant"`
+	UserID   string `json:"user_id"`
+	catalog.UserEraseResult
+}
+
+// Waits of userErase: for intents of the user that are still carried out, from eraseFirstWait on and
+// twice as long each time; and for an accepted erasure.
+const (
+	eraseFirstWait = time.Second
+	eraseLastWait  = 16 * time.Second
+	eraseAskAgain  = time.Second
+)
+
+// userErase disables a user, which ends the user's plans and holds, and then erases the user.
+func userErase(c *command) {
+	c.tenantFlags()
+	reason := c.Flags().String("reason", "", "why; it is recorded and stays, so it must not contain what you erase")
+	c.answer = func(args []string) (answer, error) {
+		if *reason == "" {
+			return answer{}, usage(errors.New("--reason: say why; it is recorded"))
+		}
+		o, err := c.operator()
+		if err != nil {
+			return answer{}, err
+		}
+		tenant, err := c.tenantOf(o)
+		if err != nil {
+			return answer{}, err
+		}
+		user := args[0]
+		if user == o.Subject && tenant == o.Tenant {
+			return answer{}, fmt.Errorf("%s is yourself: another operator has to erase you, or you could not sign the erasure", user)
+		}
+		if c.unknownUser(o.Origin, tenant, user) {
+			return answer{}, fmt.Errorf("tenant %s has no user %s, and no intent of such a user: nothing was changed", tenant, user)
+		}
+		if _, err := c.submitAs(o, "admin.put", catalog.AdminPut{Tenant: tenant, User: &catalog.User{UserID: user, Roles: []string{}, Disabled: true}}); err != nil {
+			return answer{}, err
+		}
+		a, err := c.eraseEnded(o, catalog.UserErase{Tenant: tenant, UserID: user, Reason: *reason})
+		if err != nil {
+			return answer{}, fmt.Errorf("%w (user %s is disabled; the same command goes on)", err, user)
+		}
+		done := erasedUser{IntentID: a.IntentID, Position: a.Position, Tenant: tenant, UserID: user}
+		if a.Outcome != nil && a.Outcome.Result != nil {
+			if err := json.Unmarshal(a.Outcome.Result, &done.UserEraseResult); err != nil {
+				return answer{}, malformed(err)
+			}
+		}
+		return answer{data: done, text: done.text()}, nil
+	}
+}
+
+// eraseEnded submits a user.erase, once the user's intents have ended, and waits until everything is
+// gone.
+func (c *command) eraseEnded(o *operator, erase catalog.UserErase) (*intents.Answer, error) {
+	for wait := eraseFirstWait; ; wait *= 2 {
+		signed, err := o.Sign("user.erase", erase, time.Now())
+		if err != nil {
+			return nil, malformed(err)
+		}
+		a, err := c.untilDone(o, signed)
+		running := a != nil && a.Code == intents.MalformedArgs && strings.Contains(a.Reason, state.NotEnded)
+		if !running || wait > eraseLastWait {
+			return a, err
+		}
+		if err := clock.Sleep(c.Context(), wait); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// untilDone submits an intent, and again while it is in flight.
+func (c *command) untilDone(o *operator, signed []byte) (*intents.Answer, error) {
+	for {
+		_, body, err := o.router.Submit(c.Context(), signed, "")
+		if err != nil {
+			return nil, err
+		}
+		a, err := answerIn(body, o.router.URL)
+		if err != nil {
+			return nil, err
+		}
+		if a.Code != intents.InFlight {
+			return &a, errorOf(&a)
+		}
+		if err := clock.Sleep(c.Context(), eraseAskAgain); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// unknownUser reports that the log's record is here, and has nothing of a user.
+func (c *command) unknownUser(origin, tenant, user string) (unknown bool) {
+	_ = c.archive(func(in *datadir.Archive) error { // without a record the router knows
+		if audit.NewTrust(in.Root).Origin != origin {
+			return nil
+		}
+		for s, err := range audit.Read(c.Context(), in.Records, 0) {
+			var a catalog.AdminPut
+			switch {
+			case err != nil:
+				return err
+			case s.Tenant == tenant && s.User == user:
+				return nil
+			case s.Type == state.TypeAdminPut && json.Unmarshal(s.Intent.Intent.Args, &a) == nil && a.User != nil && a.User.UserID == user && state.TargetTenant(s.Tenant, a.Tenant) == tenant:
+				return nil
+			}
+		}
+		unknown = true
+		return nil
+	})
+	return unknown
+}
+
+// text is the report for people.
+func (e erasedUser) text() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "User %s of tenant %s is disabled and erased: %s\n\nGone:\n", e.UserID, e.Tenant, e.IntentID)
+	fmt.Fprintf(&b, "- arguments, grants and results of %d of %d intents, with log lines and the blobs that only they held\n", e.Erased, e.Intents)
+	b.WriteString("- memories, conversations, moments, persona, knowledge, plans, runs, schedules and events of the user\n\nStays:\n")
+	for _, r := range e.Retained {
+		why := "later records are judged by them"
+		if r.Why == catalog.RetainedHeld {
+			why = "people were asked about them"
+		}
+		fmt.Fprintf(&b, "- arguments of %d %s: %s\n", r.Intents, r.Type, why)
+	}
+	for _, text := range e.Remaining {
+		b.WriteString("- " + text + "\n")
+	}
+	return b.String()
+}
