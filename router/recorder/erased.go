@@ -70,7 +70,8 @@ func (r *Recorder) eraseUser(ctx context.Context, s state.Intent, position int64
 	if err != nil {
 		return err
 	}
-	r.recent = [len(r.recent)]recent{}   // they have other parts now
+	r.recent = [len(r.recent)]recent{} // they have other parts now
+	defer func() { r.residue = true }()
 	if err := r.flush(ctx); err != nil { // what was gathered must be in the store
 		return err
 	}

@@ -35,3 +35,11 @@ func (s sparing) Refresh(ctx context.Context, indices ...string) error {
 	}
 	return nil
 }
+
+// Scrub implements storage.Scrubber.
+func (s sparing) Scrub(ctx context.Context) error {
+	if store, can := s.Documents.(storage.Scrubber); can {
+		return store.Scrub(ctx)
+	}
+	return nil
+}
