@@ -11,6 +11,7 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+	"golang.org/x/sys/unix"
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
@@ -166,5 +167,22 @@ func TestUserKeysOfProcesses(t *testing.T) {
 		if lost, err := decrypted(t, data, one, filepath.Join(t.TempDir(), "documents.db")); err != nil || lost != nil {
 			t.Error(lost, err)
 		}
+	}
+}
+
+// TestUserKeysHaveTheOwnerOfTheirDirectory: a node can erase what a backup by root has made.
+func TestUserKeysHaveTheOwnerOfTheirDirectory(t *testing.T) {
+	if os.Geteuid() != 0 {
+		t.Skip("only root makes files for others")
+	}
+	data := t.TempDir()
+	dir := filepath.Dir(userKeysFile(data))
+	if err := errors.Join(os.MkdirAll(dir, 0o700), os.Chown(dir, 1234, 1235)); err != nil {
+		t.Fatal(err)
+	}
+	encryptedCopy(t, data)
+	var is unix.Stat_t
+	if err := unix.Stat(userKeysFile(data), &is); err != nil || is.Uid != 1234 || is.Gid != 1235 || is.Mode&0o777 != 0o600 {
+		t.Errorf("%+v %v", is, err)
 	}
 }

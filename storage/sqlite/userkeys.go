@@ -125,6 +125,9 @@ func (k *UserKeys) add(tenant, user string) (key codec.Key, err error) {
 		if k.file, err = os.OpenFile(k.path(), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 			return key, err
 		}
+		if err := sameOwner(k.file, k.dir); err != nil {
+			return key, err
+		}
 	}
 	err = locked(k.file, func() error {
 		if err := k.follow(k.file); err != nil {
@@ -143,6 +146,19 @@ func (k *UserKeys) add(tenant, user string) (key codec.Key, err error) {
 		return nil
 	})
 	return key, err
+}
+
+// sameOwner gives a file to the owner of its directory: a node must be able to erase keys that a backup by
+// root has made.
+func sameOwner(f *os.File, dir string) error {
+	var above, is unix.Stat_t
+	if err := errors.Join(unix.Stat(dir, &above), unix.Fstat(int(f.Fd()), &is)); err != nil {
+		return err
+	}
+	if above.Uid == is.Uid && above.Gid == is.Gid {
+		return nil
+	}
+	return f.Chown(int(above.Uid), int(above.Gid))
 }
 
 // locked calls a function while no other process changes the file.
