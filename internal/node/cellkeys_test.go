@@ -35,12 +35,14 @@ func TestCellKeys(t *testing.T) {
 		t.Helper()
 		return submit(n, "soul.put", json.RawMessage(`{"user_id":"`+user+`","persona":{"name":"N","tone":"plain","language":"en","system_prompt":"Be brief."}}`))
 	}
-	start := func() (n *Node, stop func()) {
+	start := func(t *testing.T) (n *Node, stop func()) {
 		t.Helper()
 		n, end, err := Start(context.WithoutCancel(t.Context()), cfg)
 		must(t, err)
 		return n, func() { t.Helper(); must(t, end()) }
 	}
+	n, stop := start(t)
+	defer func() { stop() }()
 	for _, row := range []struct {
 		name   string
 		harm   func(t *testing.T, n *Node, position int64)
@@ -76,15 +78,13 @@ func TestCellKeys(t *testing.T) {
 		}},
 	} {
 		t.Run(row.name, func(t *testing.T) {
-			n, stop := start()
 			written := soul(n, "ana")
 			if written.Position == nil {
 				t.Fatalf("%+v", written)
 			}
 			row.harm(t, n, *written.Position)
 			stop()
-			n, stop = start()
-			defer stop()
+			n, stop = start(t)
 			if status := c.call("", http.MethodGet, n.url()+"/readyz", nil, nil); status != map[bool]int{false: 200, true: 503}[row.refuse] || n.health.Up(conditionErasures) != row.refuse {
 				t.Errorf("/readyz is %d: %+v", status, n.health.List())
 			}
@@ -107,8 +107,6 @@ func TestCellKeys(t *testing.T) {
 			}
 		})
 	}
-	n, stop := start()
-	defer stop()
 	if _, all := n.directory.Unexplained(0); all != 0 {
 		t.Errorf("%d are unexplained in the end", all)
 	}

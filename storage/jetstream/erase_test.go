@@ -152,6 +152,9 @@ func TestKilledEraser(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = j.Close() })
+	if err := j.Lead(ctx, func() error { return nil }); err != nil {
+		t.Fatal(err)
+	}
 	for i := range 3 {
 		rec := storage.NewRecord(storage.KindIntent, time.UnixMilli(int64(i)), map[string]json.RawMessage{
 			"decision": json.RawMessage(`{"verdict":"allow"}`), "summary": json.RawMessage(`{}`), "envelope": json.RawMessage(`"a word"`),
