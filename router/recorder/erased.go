@@ -62,7 +62,8 @@ var ofUsers = map[string]string{
 
 // eraseUser removes the documents that a user's intents before a user.erase have written, whoever
 // wrote them into the store: every such intent has ended. Repeating it later changes nothing, since
-// it leaves what was written by later intents.
+// it leaves what was written by later intents. At last it destroys the key that backups encrypt the user's
+// documents under.
 //
 // Crash: some are gone, and the next round removes the rest.
 func (r *Recorder) eraseUser(ctx context.Context, s state.Intent, position int64) error {
@@ -91,7 +92,11 @@ func (r *Recorder) eraseUser(ctx context.Context, s state.Intent, position int64
 			return err
 		}
 	}
-	return nil
+	store, can := r.documents.(storage.UserKeys)
+	if !can {
+		return nil
+	}
+	return r.patiently(ctx, storage.IndexMemory, func() error { return store.EraseUserKey(ctx, tenant, a.UserID) })
 }
 
 // erasePlan writes the plan of an erased intent again: without any text if the router executed the

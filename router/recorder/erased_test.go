@@ -263,7 +263,8 @@ func TestErasedLeavesNoBytes(t *testing.T) {
 // the recorder runs and when it reads the records again, and none of others, of other tenants, or of
 // later intents.
 func TestErasedUser(t *testing.T) {
-	live := documents(t)
+	data := t.TempDir()
+	live := documentsIn(t, data)
 	w, f := woken(t, live)
 	_, end := w.Tell("p1", "anas-word", "complete")
 	end()
@@ -289,10 +290,24 @@ func TestErasedUser(t *testing.T) {
 		put(d, "default", "ana", "later", 1<<40)
 	}
 	all(live)
+	backup := filepath.Join(t.TempDir(), "backup.db")
+	keys, err := sqlite.OpenUserKeys(data)
+	w.Must(err)
+	c, err := sqlite.EncryptDocuments(t.Context(), filepath.Join(data, "documents.db"), backup, keys)
+	w.Must(err)
+	_, err = c.Begin(t.Context())
+	w.Must(err)
+	w.Must(c.Finish(t.Context()))
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}}), intents.OK)
 	w.Want(w.Admin("user.erase", catalog.UserErase{Tenant: "default", UserID: "ana", Reason: "asked for"}), intents.OK)
 	f.caughtUp()
 	f.stop()
+	keys, err = sqlite.OpenUserKeys(data)
+	w.Must(err)
+	lost, err := sqlite.DecryptDocuments(t.Context(), backup, filepath.Join(t.TempDir(), "documents.db"), keys)
+	if err != nil || len(lost) != 1 || lost[0].Tenant != "default" || lost[0].User != "ana" {
+		t.Errorf("a backup from before has lost %+v, %v", lost, err)
+	}
 	again := documents(t)
 	all(again)
 	g := follow(t, w, again)

@@ -43,3 +43,11 @@ func (s sparing) Scrub(ctx context.Context) error {
 	}
 	return nil
 }
+
+// EraseUserKey implements storage.UserKeys.
+func (s sparing) EraseUserKey(ctx context.Context, tenant, user string) error {
+	if store, can := s.Documents.(storage.UserKeys); can {
+		return store.EraseUserKey(ctx, tenant, user)
+	}
+	return nil
+}
