@@ -173,7 +173,7 @@ func UserRemaining() []string {
 		"texts of others: approvals and edits of this user's intents, and what others asked, remembered or added about the user: writ intent erase INTENT_ID --reason TEXT, kb.remove",
 		"documents of the whole tenant in the knowledge base, which do not say who added them: writ kb remove ID --tenant",
 		"blobs that intents of others, retained intents or memories of others hold",
-		"a copy of the keys elsewhere: replace it now with writ admin backup DIR --erasable COPY; versions of it keep what was erased",
+		"a copy of the keys elsewhere: replace it now with writ admin backup DIR --erasable FILE; versions of it keep what was erased",
 		"bundles, backups of documents and copies of a cell that somebody has: delete them",
 		"what model servers, skill servers, remote agents and other systems were sent: ask them",
 		"OpenSearch segments and Raft logs until they are merged and compacted; homes of skill servers",
