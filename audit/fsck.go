@@ -121,14 +121,14 @@ func Fsck(ctx context.Context, s Source, keys []intents.Key, progress func(done,
 
 type checker struct {
 	Source
-	tenants      *ledger.Tenants
-	applier      *applier
-	judge        *ledger.Judge
-	checked      map[string]bool  // blobs, by tenant and digest
-	named        map[int64]naming // by open intents, by position
-	missingBlobs []missingBlob    // that records rest on
-	found        Health
-	progress     func(done, total int64)
+	tenants     *ledger.Tenants
+	applier     *applier
+	judge       *ledger.Judge
+	checked     map[string]bool  // blobs, by tenant and digest
+	named       map[int64]naming // by open intents, by position
+	absentBlobs []absentBlob     // that records rest on
+	found       Health
+	progress    func(done, total int64)
 }
 
 // naming are the blobs that an intent names as its inputs.
@@ -138,9 +138,9 @@ type naming struct {
 	refs []string
 }
 
-// missingBlob is a blob that is not there; its user is naming's.
-type missingBlob struct {
-	*Bad
+// absentBlob is the fault of a blob that is not there; its user is naming's.
+type absentBlob struct {
+	bad  *Bad
 	user string
 }
 
@@ -274,7 +274,7 @@ func (x *checker) checkBlobs(ctx context.Context, position int64, tenant string,
 		}
 		_, err := x.blob(ctx, tenant, digest)
 		if errors.Is(err, storage.ErrNotFound) {
-			x.missingBlobs = append(x.missingBlobs, missingBlob{&Bad{position, n.id, err.Error()}, n.user})
+			x.absentBlobs = append(x.absentBlobs, absentBlob{&Bad{position, n.id, err.Error()}, n.user})
 		} else if err != nil {
 			return err
 		}
@@ -291,12 +291,12 @@ func (x *checker) lost() error {
 		bad = &Bad{u.Position, u.IntentID, "its parts " + strings.Join(u.Parts, ", ") + " are missing, and no erasure in the log, nor the end of its plan, took them away"}
 	}
 	erasures := x.applier.state.Erasing()
-	for _, b := range x.missingBlobs {
+	for _, b := range x.absentBlobs {
 		erased := slices.ContainsFunc(erasures, func(e state.Erasure) bool {
-			return e.Takes(catalog.ErasesBlobs, b.Position, func() string { return b.user })
+			return e.Takes(catalog.ErasesBlobs, b.bad.Position, func() string { return b.user })
 		})
-		if !erased && b.before(bad) {
-			bad = b.Bad
+		if !erased && b.bad.before(bad) {
+			bad = b.bad
 		}
 	}
 	if bad == nil {

@@ -122,7 +122,7 @@ func (e *exchanges) ask(door http.RoundTripper, r *http.Request) {
 	n := len(e.asked)
 	e.asked, e.open = append(e.asked, cancel), e.open+1
 	go func() {
-		res, err := door.RoundTrip(r.WithContext(ctx))
+		res, err := door.RoundTrip(r.WithContext(ctx)) //nolint:bodyclose // whoever takes it, or leave
 		e.got <- exchanged{n, res, err}
 	}()
 }

@@ -26,7 +26,7 @@ type Transient map[string]TransientText
 // NewTransientText salts a text.
 func NewTransientText(text string) TransientText {
 	salt := make([]byte, sha256.Size)
-	_, _ = rand.Read(salt) // never fails
+	_, _ = rand.Read(salt)                                                      // never fails
 	return TransientText{Salt: salt, Text: strings.ToValidUTF8(text, "\uFFFD")} // as JSON has it
 }
 

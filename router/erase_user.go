@@ -121,7 +121,7 @@ func (u *users) forget() {
 }
 
 // result counts what goes and what stays.
-func (u usersRecords) result() catalog.UserEraseResult {
+func (u *usersRecords) result() catalog.UserEraseResult {
 	out := catalog.UserEraseResult{Accepted: true, Intents: u.erased, Erased: u.erased, Retained: []catalog.RetainedIntents{}, Remaining: catalog.UserRemaining()}
 	for x, n := range u.retained {
 		x.Intents = n

@@ -71,7 +71,7 @@ func TestTermIsOver(t *testing.T) {
 		w := routertest.New(t, routertest.Options{Term: x})
 		task := started(w, catalog.Once)
 		began := make(chan struct{})
-		w.Bus.On("skill.call", func(ctx context.Context, _ routertest.Call) intents.Report {
+		w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
 			x.over.Store(true)
 			close(began)
 			return intents.Report{Status: intents.Unstarted, Code: intents.ExecutorTimeout}

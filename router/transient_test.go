@@ -188,7 +188,7 @@ func (brokenKeys) EraseTransient(context.Context, ...int64) error {
 // TestTransientInBackground: a plan ends although its texts cannot be erased now; the next start does
 // it. The driver of an open plan whose texts are lost is told so.
 func TestTransientInBackground(t *testing.T) {
-	w := routertest.New(t, routertest.Options{Wrap: func(j storage.Journal) storage.Journal { return brokenKeys{j, j.(storage.Eraser)} }}) //nolint:errcheck,forcetypeassert // the journal in memory is one
+	w := routertest.New(t, routertest.Options{Wrap: func(j storage.Journal) storage.Journal { return brokenKeys{j, j.(storage.Eraser)} }})
 	p := w.NewPlan("p1")
 	opened := w.Want(w.Do(p.OpenIntentWith(anas)), intents.OK)
 	w.Want(p.Claim(), intents.OK)
@@ -202,7 +202,7 @@ func TestTransientInBackground(t *testing.T) {
 	}
 	p = w.NewPlan("p2")
 	opened = w.Want(w.Do(p.OpenIntentWith(anas)), intents.OK)
-	w.Must(w.Journal.(storage.Eraser).EraseTransient(t.Context(), *opened.Position)) //nolint:errcheck,forcetypeassert // the journal in memory is one
+	w.Must(w.Journal.(storage.Eraser).EraseTransient(t.Context(), *opened.Position))
 	if got := routertest.DetailsOf(w, w.Want(p.Claim(), intents.OK)); !got.TransientLost || got.Transient != nil {
 		t.Errorf("the driver gets %+v", got)
 	}

@@ -113,7 +113,8 @@ func TestUnexplainedApproved(t *testing.T) {
 	find := w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "anas-word"}})
 	other := w.OK(routertest.Intent{By: w.Planner, Type: "skill.find", Args: catalog.SkillFind{Query: "q"}})
 	w = restored(w, *find.Position)
-	defer recoverBeside(w)()
+	stop := recoverBeside(w)
+	defer stop()
 	held := w.Want(w.Do(routertest.Intent{By: own, Type: "record.erase", Args: eraseArgs(find, catalog.ErasesEnvelope), Tenant: "default", User: "olga"}), intents.ApprovalRequired)
 	no := releaseWorld{w, nil, other}
 	w.Want(no.says("ben", catalog.DecisionApprove), intents.Overloaded)
@@ -129,7 +130,8 @@ func TestUnexplainedReleases(t *testing.T) {
 	x.Want(x.task.Finish("held", "", ""), intents.OK)
 	x.resolve(first, "done")
 	x = x.on(restored(x.World, *first.Position))
-	defer recoverBeside(x.World)()
+	stop := recoverBeside(x.World)
+	defer stop()
 	calls := len(x.Bus.Calls("skill.call"))
 	x.Must(x.Router.ReleaseReady(t.Context()))
 	if x.Router.Quiet(); len(x.Bus.Calls("skill.call")) != calls {

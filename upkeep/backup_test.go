@@ -152,6 +152,7 @@ func TestRestoreMatrix(t *testing.T) {
 		return submit(t.Context(), n, config(dir), "soul.put", json.RawMessage(`{"user_id":"`+user+`","persona":{"name":"N","tone":"plain","language":"en","system_prompt":"Be brief."}}`))
 	}
 	answered(t, dir, func(t *testing.T, n *node.Node, dir string) {
+		t.Helper()
 		must(t, errors.Join(soul(n, dir, "ana"), soul(n, dir, "bea")))
 	})
 	backup := filepath.Join(to, "backup")
@@ -165,6 +166,7 @@ func TestRestoreMatrix(t *testing.T) {
 	}
 	same := keyCopy(t, dir)
 	answered(t, dir, func(t *testing.T, n *node.Node, dir string) {
+		t.Helper()
 		for _, rec := range all(t, n) {
 			if s, err := state.ReadIntent(rec); rec.Kind == storage.KindIntent && err == nil && s.Type == "soul.put" {
 				must(t, submit(t.Context(), n, config(dir), "record.erase", catalog.RecordErase{Tenant: s.Tenant, IntentID: s.Decision.IntentID, Position: rec.Position, Parts: []string{catalog.ErasesEnvelope, catalog.ErasesResult}, Reason: "asked"}))

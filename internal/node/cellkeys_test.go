@@ -51,7 +51,7 @@ func TestCellKeys(t *testing.T) {
 		{name: "as new", harm: func(*testing.T, *Node, int64) {}},
 		{name: "newer", refuse: true, harm: func(t *testing.T, n *Node, position int64) {
 			t.Helper()
-			must(t, n.journal.(storage.Eraser).Erase(t.Context(), position, position+1)) //nolint:forcetypeassert // a journal is one
+			must(t, n.journal.(storage.Eraser).Erase(t.Context(), position, position+1))
 		}},
 		{name: "older or missing", harm: func(t *testing.T, n *Node, _ int64) {
 			t.Helper()

@@ -40,11 +40,12 @@ func (n *Node) elected(ctx context.Context, conn bus.Conn) error {
 // when they have stopped. Losing the lease is an error, which ends the process: the next start waits
 // for it again.
 func (n *Node) underLease(ctx context.Context, l *bus.Lease, role string, begin func(*group) error, end func() error) (err error) {
-	n.cfg.Log.InfoContext(ctx, "waits to be the "+role+" of the cell")
+	log := n.cfg.Log.With(slog.String("role", role))
+	log.InfoContext(ctx, "waits for the lease of its role")
 	if l.Take(ctx) != nil {
 		return nil // ctx has ended
 	}
-	n.cfg.Log.InfoContext(ctx, "is the "+role+" of the cell")
+	log.InfoContext(ctx, "has the lease of its role")
 	keeping, release := context.WithCancel(context.WithoutCancel(ctx))
 	defer release()
 	lost := make(chan error, 1)

@@ -18,13 +18,13 @@ func TestStandby(t *testing.T) {
 	c.begin(c.config("a", "router"))
 	first, stop, err := Start(context.WithoutCancel(t.Context()), c.config("a", "router"))
 	must(t, err)
-	send := func(to *Node, id string) (a intents.Answer) {
+	send := func(to *Node, id string) {
 		t.Helper()
+		var a intents.Answer
 		raw := c.sign("operator", intents.RoleOperator, "admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: id}})
 		if status := c.call("", http.MethodPost, to.url()+"/v1/intents", raw, &a); status != http.StatusOK || a.Code != intents.OK {
 			t.Errorf("%s: HTTP %d, %+v", id, status, a)
 		}
-		return a
 	}
 	send(first, "one") // so that it is the first
 	second := c.process(c.config("b", "router"))

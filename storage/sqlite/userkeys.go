@@ -91,7 +91,7 @@ func eachSlot(f io.ReaderAt, from int64, look func(name userName, key codec.Key,
 			from += userSlot
 		}
 		if err != nil {
-			return nil
+			return nil //nolint:nilerr // the end of the file
 		}
 	}
 }

@@ -12,9 +12,9 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// erasable is an intent whose envelope begins with a word, and is of any length.
-func erasable(word string, length int) storage.Record {
-	body := append([]byte(`"`+word), bytes.Repeat([]byte("x"), length)...)
+// erasable is an intent whose envelope begins with "word", and is of any length.
+func erasable(length int) storage.Record {
+	body := append([]byte(`"word`), bytes.Repeat([]byte("x"), length)...)
 	return storage.NewRecord(storage.KindIntent, epoch, map[string]json.RawMessage{
 		storage.PartEnvelope: append(body, '"'), storage.PartGrant: json.RawMessage(`"grant"`), storage.PartSummary: json.RawMessage(`{}`), storage.PartInputs: json.RawMessage(`{}`),
 	})
@@ -31,7 +31,7 @@ func testErase(h *harness) {
 	var before []storage.Record
 	for i, length := range []int{0, 10, 3_000, 20_000, 200_000} {
 		e := openIntent(fmt.Sprint(i))
-		e.Record = Telling(erasable("word", length), e.Key, intents.Allow)
+		e.Record = Telling(erasable(length), e.Key, intents.Allow)
 		e.Writes = []storage.Subject{"plan/acme/p"}
 		position := h.wins(e)
 		r := h.get(position)
@@ -81,7 +81,7 @@ func testErase(h *harness) {
 		h.Fatal(err)
 	}
 	held := heldIntent("held")
-	held.Record = Telling(erasable("word", 10), held.Key, intents.Hold)
+	held.Record = Telling(erasable(10), held.Key, intents.Hold)
 	administrative := openIntent("administrative") // has no summary
 	gone = append(gone, outcome, h.wins(held), h.wins(administrative))
 	erase(gone...)
@@ -119,7 +119,7 @@ func testEraseTransient(h *harness) {
 	}
 	var want []storage.Record
 	for i, e := range []storage.Entry{openIntent("open"), heldIntent("held"), openIntent("other"), openIntent("without")} {
-		r := erasable("word", 100)
+		r := erasable(100)
 		if i < 3 {
 			r.Parts[storage.PartTransient] = json.RawMessage(`{"name":{}}`)
 			r = storage.NewRecord(r.Kind, r.At, r.Parts)
@@ -176,7 +176,7 @@ func testEraseBesideWriters(h *harness) {
 		running.Go(func() {
 			for n := range each {
 				e := openIntent(fmt.Sprint(w, n))
-				e.Record = Telling(erasable("word", 500*w), e.Key, intents.Allow)
+				e.Record = Telling(erasable(500*w), e.Key, intents.Allow)
 				r, err := h.commit(e)
 				if err != nil || r.Verdict != storage.Won {
 					h.Errorf("commit: %+v, %v", r, err)
