@@ -101,6 +101,9 @@ func (s *State) missing(e storage.Entry) {
 			x.Parts = append(x.Parts, name)
 		}
 	}
+	if len(x.Parts) == 0 {
+		return // texts beside an intent end with their use
+	}
 	if open := s.intents[intent]; x.User == "" && open != nil {
 		x.User = open.Tenant + "/" + open.User
 	}
