@@ -52,7 +52,11 @@ func (n *Node) underLease(ctx context.Context, l *bus.Lease, role string, begin 
 	go func() { lost <- l.Keep(keeping) }()
 
 	g := newGroup(ctx)
-	if err = begin(g); err == nil {
+	err = begin(g)
+	if ctx.Err() != nil {
+		err = nil // it was stopped meanwhile
+	}
+	if err == nil {
 		select {
 		case <-ctx.Done():
 		case err = <-g.failed:
