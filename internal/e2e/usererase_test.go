@@ -67,6 +67,40 @@ func wordsIn(t *testing.T, dir string) map[string]string {
 	return found
 }
 
+// wordless waits until a directory has no planted word, and returns those that stay, by word.
+func (x *machine) wordless(dir string) (left map[string]string) {
+	x.t.Helper()
+	soon, cancel := context.WithTimeout(x.t.Context(), patience)
+	defer cancel()
+	_ = clock.Every(soon, 50*time.Millisecond, func() bool { left = wordsIn(x.t, dir); return len(left) == 0 }) // left says so
+	return left
+}
+
+// plant has a person say words: to the persona, to their knowledge, in an artifact, in refused calls
+// and in a plan that waits for an approval.
+func (x *machine) plant(who person, w *words) {
+	x.t.Helper()
+	for _, call := range []struct {
+		method, path string
+		body         any
+	}{
+		{http.MethodPut, "/agent/souls/default", map[string]any{"user_id": who.user, "persona": map[string]string{"name": w.next(), "system_prompt": w.some(100)}}},
+		{http.MethodPost, "/agent/kb/documents", map[string]any{"title": w.next(), "media_type": "text/plain", "data": base64.StdEncoding.EncodeToString([]byte(w.some(300))), "scope": "user"}},
+		{http.MethodPost, "/agent/artifacts", w.some(50)},
+	} {
+		if status, p := x.call(who, call.method, call.path, call.body, nil); status >= http.StatusBadRequest {
+			x.t.Fatalf("%s: HTTP %d %+v", call.path, status, p)
+		}
+	}
+	for range 20 { // refused
+		_, a, _ := x.sign(who, "skill.call", catalog.SkillCall{Skill: "nowhere", Input: json.RawMessage(`{"name":"` + w.some(5) + `"}`)})
+		if a.Code == intents.OK {
+			x.t.Fatalf("%+v", a)
+		}
+	}
+	x.hold(who, "send the parcels "+w.some(400)) // what people are asked about has no word
+}
+
 // cli runs a command of writ.
 func (x *machine) cli(args ...string) (stdout string, err error) {
 	x.t.Helper()
@@ -111,27 +145,9 @@ func TestUserErase(t *testing.T) {
 	x := boot(t, porter("parcel_send"), d.skills)
 	x.holds("parcel_send")
 	ana := x.addPerson("default", "ana", "user")
-	var w words
 	ana.session = "talk"
-
-	for _, call := range []struct {
-		method, path string
-		body         any
-	}{
-		{http.MethodPut, "/agent/souls/default", map[string]any{"user_id": "ana", "persona": map[string]string{"name": w.next(), "system_prompt": w.some(100)}}},
-		{http.MethodPost, "/agent/kb/documents", map[string]any{"title": w.next(), "media_type": "text/plain", "data": base64.StdEncoding.EncodeToString([]byte(w.some(300))), "scope": "user"}},
-	} {
-		if status, p := x.call(ana, call.method, call.path, call.body, nil); status >= http.StatusBadRequest {
-			t.Fatalf("%s: HTTP %d %+v", call.path, status, p)
-		}
-	}
-	for range 20 { // refused
-		_, a, _ := x.sign(ana, "skill.call", catalog.SkillCall{Skill: "nowhere", Input: json.RawMessage(`{"name":"` + w.some(5) + `"}`)})
-		if a.Code == intents.OK {
-			t.Fatalf("%+v", a)
-		}
-	}
-	x.hold(ana, "send the parcels "+w.some(400)) // what people are asked about has no word
+	var w words
+	x.plant(ana, &w)
 	bens := x.addPerson("default", "bella", "user")
 	if status, p := x.call(bens, http.MethodPut, "/agent/souls/default", map[string]any{"user_id": "bella", "persona": map[string]string{"name": "bellasword", "system_prompt": "bellasword"}}, nil); status >= http.StatusBadRequest {
 		t.Fatalf("HTTP %d %+v", status, p)
@@ -169,8 +185,8 @@ func TestUserErase(t *testing.T) {
 	x.start()
 	none := func(what, dir string) {
 		t.Helper()
-		if err := clock.Every(t.Context(), 50*time.Millisecond, func() bool { return len(wordsIn(t, dir)) == 0 }); err != nil {
-			t.Errorf("%s: %v", what, wordsIn(t, dir))
+		if found := x.wordless(dir); len(found) > 0 {
+			t.Errorf("%s: %v", what, found)
 		}
 	}
 	none("data directory", x.dir)
@@ -189,6 +205,9 @@ func TestUserErase(t *testing.T) {
 		t.Fatal(err)
 	}
 	none("backup", filepath.Join(elsewhere, "backup-after"))
+	if err := os.RemoveAll(filepath.Join(elsewhere, "backup-before", "blobs")); err != nil { // they are in the clear
+		t.Fatal(err)
+	}
 	none("backup from before", filepath.Join(elsewhere, "backup-before"))
 	if status, _ := x.call(ana, http.MethodGet, "/agent/plans", nil, nil); status < http.StatusBadRequest {
 		t.Errorf("the user may still read: HTTP %d", status)

@@ -77,6 +77,7 @@ const (
 	RecorderPlan    Point = "recorder.plan"    // and their plans; their index entries are not
 	RecorderIndex   Point = "recorder.index"   // all of a batch is projected
 	RecorderReached Point = "recorder.reached" // and waiters were notified
+	RecorderPurged  Point = "recorder.purged"  // the documents of an erased user are gone from an index, perhaps not from the next
 )
 
 // Variables of the environment: the point to die at, and from when on.

@@ -10,6 +10,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
@@ -91,6 +92,7 @@ func (r *Recorder) eraseUser(ctx context.Context, s state.Intent, position int64
 		if err != nil {
 			return err
 		}
+		failpoint.Hit(failpoint.RecorderPurged)
 	}
 	store, can := r.documents.(storage.UserKeys)
 	if !can {
