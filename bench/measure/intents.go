@@ -63,7 +63,11 @@ func intentsOnJetStream(ctx context.Context, dir string, o Options) (rows []Row,
 		return nil, err
 	}
 	w, err := newWorldOn(ctx, dir, time.Now, func(observe storage.Observer) (journalOf, error) {
-		return jetstream.Open(ctx, server.js, jetstream.Options{Instance: "bench", Observer: observe})
+		j, err := jetstream.Open(ctx, server.js, jetstream.Options{Instance: "bench", Observer: observe})
+		if err == nil {
+			err = j.Lead(ctx, func() error { return nil })
+		}
+		return j, err
 	})
 	if err != nil {
 		return nil, err
