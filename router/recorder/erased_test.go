@@ -207,44 +207,53 @@ func TestErasedPlanCrash(t *testing.T) {
 	}
 }
 
+// journalIn opens the journal of a directory.
+func journalIn(t *testing.T, dir string) func(storage.Observer) routertest.Journal {
+	t.Helper()
+	return func(observe storage.Observer) routertest.Journal {
+		j, err := sqlite.OpenJournal(t.Context(), filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: observe})
+		if err != nil {
+			t.Fatal(err)
+		}
+		t.Cleanup(func() { _ = j.Close() })
+		return j
+	}
+}
+
+// filesWith are the files below a directory whose bytes have a word, in any case.
+func filesWith(t *testing.T, dir, word string) (found []string) {
+	t.Helper()
+	err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			return err
+		}
+		raw, err := os.ReadFile(path)
+		if errors.Is(err, fs.ErrNotExist) { // it was renamed
+			return nil
+		}
+		if bytes.Contains(bytes.ToLower(raw), []byte(word)) {
+			found = append(found, path)
+		}
+		return err
+	})
+	if err != nil {
+		t.Error(err)
+	}
+	return found
+}
+
 // TestErasedLeavesNoBytes: no file of journal, keys and documents has a word of what was erased, not
 // in free pages, text indexes or write-ahead logs either.
 func TestErasedLeavesNoBytes(t *testing.T) {
 	dir := t.TempDir()
 	live := documentsIn(t, dir)
-	var j *sqlite.Journal
-	t.Cleanup(func() { _ = j.Close() })
-	w, f := wokenOn(t, live, func(observe storage.Observer) routertest.Journal {
-		var err error
-		if j, err = sqlite.OpenJournal(t.Context(), filepath.Join(dir, "journal"), sqlite.JournalOptions{Observer: observe}); err != nil {
-			t.Fatal(err)
-		}
-		return j
-	})
+	w, f := wokenOn(t, live, routertest.Options{Open: journalIn(t, dir)})
 	_, endOther := w.Tell("p0", "bellasword", "complete")
 	endOther()
 	plan, end := w.Tell("p1", "annasword", "complete")
 	end()
 	f.caughtUp()
-	files := func(word string) (found []string) {
-		err := filepath.WalkDir(dir, func(path string, e fs.DirEntry, err error) error {
-			if err != nil || e.IsDir() {
-				return err
-			}
-			raw, err := os.ReadFile(path)
-			if errors.Is(err, fs.ErrNotExist) { // it was renamed
-				return nil
-			}
-			if bytes.Contains(bytes.ToLower(raw), []byte(word)) {
-				found = append(found, path)
-			}
-			return err
-		})
-		if err != nil {
-			t.Error(err)
-		}
-		return found
-	}
+	files := func(word string) []string { return filesWith(t, dir, word) }
 	if len(files("annasword")) == 0 {
 		t.Fatal("the test looks in the wrong place")
 	}
@@ -270,24 +279,11 @@ func TestErasedUser(t *testing.T) {
 	end()
 	f.caughtUp()
 	before := w.Journal.Next()
-	at := intents.FormatTime(w.Clock.Now())
-	put := func(d storage.Documents, tenant, user, id string, position int64) {
-		t.Helper()
-		for index, body := range map[string]string{
-			storage.IndexMemory:    `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"scope":"user","key":"k","text":"words","created_at":%[4]q}`,
-			storage.IndexMoments:   `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"session_id":"s","key":"k","kind":"session_chunk","text":"words","created_at":%[4]q}`,
-			storage.IndexSouls:     `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"persona":{"name":"Ana","system_prompt":"words"},"updated_at":%[4]q}`,
-			storage.IndexChunks:    `{"id":%[5]q,"tenant_id":%[2]q,"reader":%[3]q,"kind":"chunk","document_id":"sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a","title":"words","media_type":"text/plain","created_at":%[4]q}`,
-			storage.IndexWorkflows: `{"tenant_id":%[2]q,"user_id":%[3]q,"session_id":%[1]q,"agent":"a","workflow_complete":true,"updated_at":%[4]q}`,
-		} {
-			w.Must(d.Put(t.Context(), tenant, index, storage.Document{ID: id, Position: position, Body: fmt.Appendf(nil, body, id, tenant, user, at, intents.Digest([]byte(id)))}))
-		}
-	}
 	all := func(d storage.Documents) {
-		put(d, "default", "ana", "mine", before-1)
-		put(d, "default", "ben", "bens", before-1)
-		put(d, "acme", "ana", "elsewhere", before-1)
-		put(d, "default", "ana", "later", 1<<40)
+		putWords(w, d, "default", "ana", "mine", before-1)
+		putWords(w, d, "default", "ben", "bens", before-1)
+		putWords(w, d, "acme", "ana", "elsewhere", before-1)
+		putWords(w, d, "default", "ana", "later", 1<<40)
 	}
 	all(live)
 	backup := filepath.Join(t.TempDir(), "backup.db")
@@ -323,11 +319,33 @@ func TestErasedUser(t *testing.T) {
 			}
 		}
 	}
+	onlyMineGone(w, live)
+}
+
+// putWords writes a document of a user into each index that others than the recorder write.
+func putWords(w *routertest.World, d storage.Documents, tenant, user, id string, position int64) {
+	w.Helper()
+	at := intents.FormatTime(w.Clock.Now())
+	for index, body := range map[string]string{
+		storage.IndexMemory:    `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"scope":"user","key":"k","text":"words","created_at":%[4]q}`,
+		storage.IndexMoments:   `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"session_id":"s","key":"k","kind":"session_chunk","text":"words","created_at":%[4]q}`,
+		storage.IndexSouls:     `{"id":%[1]q,"tenant_id":%[2]q,"user_id":%[3]q,"persona":{"name":"Ana","system_prompt":"words"},"updated_at":%[4]q}`,
+		storage.IndexChunks:    `{"id":%[5]q,"tenant_id":%[2]q,"reader":%[3]q,"kind":"chunk","document_id":"sha256:4bf5122f344554c53bde2ebb8cd2b7e3d1600ad631c385a5d7cce23c7785459a","title":"words","media_type":"text/plain","created_at":%[4]q}`,
+		storage.IndexWorkflows: `{"tenant_id":%[2]q,"user_id":%[3]q,"session_id":%[1]q,"agent":"a","workflow_complete":true,"updated_at":%[4]q}`,
+	} {
+		w.Must(d.Put(w.Context(), tenant, index, storage.Document{ID: id, Position: position, Body: fmt.Appendf(nil, body, id, tenant, user, at, intents.Digest([]byte(id)))}))
+	}
+}
+
+// onlyMineGone checks that of the documents mine, bens, later and elsewhere (of tenant acme) the first
+// is gone from every index, and no other.
+func onlyMineGone(w *routertest.World, d storage.Documents) {
+	w.Helper()
 	for id, tenant := range map[string]string{"mine": "default", "bens": "default", "later": "default", "elsewhere": "acme"} {
 		for _, index := range []string{storage.IndexMemory, storage.IndexMoments, storage.IndexSouls, storage.IndexChunks, storage.IndexWorkflows} {
-			_, err := live.Get(t.Context(), tenant, index, id)
+			_, err := d.Get(w.Context(), tenant, index, id)
 			if gone := errors.Is(err, storage.ErrNotFound); gone != (id == "mine") || err != nil && !gone {
-				t.Errorf("%s %s: %v", index, id, err)
+				w.Errorf("%s %s: %v", index, id, err)
 			}
 		}
 	}

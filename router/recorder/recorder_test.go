@@ -99,18 +99,19 @@ func (f *follower) caughtUp() {
 // woken is a world that wakes a recorder, and the recorder.
 func woken(t *testing.T, d storage.Documents) (*routertest.World, *follower) {
 	t.Helper()
-	return wokenOn(t, d, nil)
+	return wokenOn(t, d, routertest.Options{})
 }
 
-// wokenOn is woken with a journal of its own.
-func wokenOn(t *testing.T, d storage.Documents, journal func(storage.Observer) routertest.Journal) (*routertest.World, *follower) {
+// wokenOn is woken with a world of its own.
+func wokenOn(t *testing.T, d storage.Documents, o routertest.Options) (*routertest.World, *follower) {
 	t.Helper()
 	var r atomic.Pointer[follower]
-	w := routertest.New(t, routertest.Options{Open: journal, Also: func(storage.Entry) {
+	o.Also = func(storage.Entry) {
 		if f := r.Load(); f != nil {
 			f.Wake()
 		}
-	}})
+	}
+	w := routertest.New(t, o)
 	f := follow(t, w, d)
 	r.Store(f)
 	return w, f
