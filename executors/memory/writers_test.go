@@ -31,7 +31,10 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 		t.Fatal(err)
 	}
 	e := executortest.New(t, memory.Name, nil, memory.Handlers(memory.Config{Documents: docs, Blobs: blobs, Now: time.Now}))
+	var signing sync.Mutex
 	signed := func(in executortest.Intent, session string) []byte {
+		signing.Lock()
+		defer signing.Unlock()
 		in = inSession(in, session)
 		in.Ticket.Deadline = time.Now().Add(time.Hour)
 		raw, err := json.Marshal(e.Sign(t, e.Fill(in)))
@@ -53,12 +56,17 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 	data := func(i int) string { return fmt.Sprintf(`[{"id":"writer %d","score":%d}]`, i, i) }
 	for i := range writers {
 		session := fmt.Sprintf("sess_%d", i)
-		put := signed(scoped(write(task(fmt.Sprintf("task_%d", i), 1), "likes", data(i)), "user"), session)
+		put := func(attempt int) []byte {
+			in := scoped(write(task(fmt.Sprintf("task_%d", i), 1), "likes", data(i)), "user")
+			in.Ticket.Attempt = attempt // the report of an earlier one is kept
+			return signed(in, session)
+		}
 		look, confirm := signed(read(key(i), false), session), signed(read(key(i), true), session)
 		group.Go(func() {
-			r := send(put)
-			for ; r.Code == intents.MemoryLock && r.Retryable; r = send(put) {
+			r := send(put(1))
+			for attempt := 2; r.Code == intents.MemoryLock && r.Retryable; attempt++ {
 				waited.Add(1)
+				r = send(put(attempt))
 			}
 			if r.Code != intents.OK {
 				t.Errorf("writer %d: %+v", i, r)
