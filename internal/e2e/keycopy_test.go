@@ -59,7 +59,7 @@ func TestKeyCopyKills(t *testing.T) {
 				t.Helper()
 				out, err := command(fmt.Sprintf("%s=%s:%d", failpoint.Variable, d.point, d.n), args...)
 				var ended *exec.ExitError
-				if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL { //nolint:forcetypeassert // on every system that has SIGKILL
+				if !errors.As(err, &ended) || ended.Sys().(syscall.WaitStatus).Signal() != syscall.SIGKILL {
 					t.Fatalf("%v was not killed: %v: %s", args, err, out)
 				}
 			}
