@@ -207,7 +207,7 @@ func (g *Gateway) getLinked(c *gin.Context, digest string) error {
 // mayStill returns an error if a user may not sign a type under a grant issued at since.
 func (g *Gateway) mayStill(ctx context.Context, a actor, typ string, since time.Time) error {
 	row, _ := catalog.Builtin().Lookup(typ)
-	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: row.Capability})
+	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: row.Capability})
 	switch {
 	case err != nil:
 		return err

@@ -14,7 +14,7 @@ import (
 // manifests are loaded by an intent in a session that ends with it. A skill whose server is down
 // is left out.
 func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest, error) {
-	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Skills: true})
+	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Skills: true})
 	if err != nil {
 		return nil, err
 	}

@@ -12,20 +12,39 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// askTimeout bounds questions about people and plans, which the others answer from memory. It leaves
-// the time in which a router takes over from another one.
-const askTimeout = 15 * time.Second
+// askTimeout bounds requests that others answer from memory, and routerTimeout questions to the
+// router: it leaves the time in which one takes over from another.
+const (
+	askTimeout    = 5 * time.Second
+	routerTimeout = 15 * time.Second
+)
 
-// ask sends a query and decodes the answer.
+// absentRetry is when to try again what nobody was there for.
+const absentRetry = 5 * time.Second
+
+// ask sends a request once and decodes the answer.
 func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
-	var reply Reply
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
+	return askBy[Reply](ctx, conn.Request, subject, question)
+}
+
+// askRouter asks the deciding router a question, which changes nothing, until it answers.
+func askRouter[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
+	ctx, cancel := context.WithTimeout(ctx, routerTimeout)
+	defer cancel()
+	return askBy[Reply](ctx, func(ctx context.Context, subject string, data []byte) ([]byte, error) {
+		return bus.Ask(ctx, conn, subject, data)
+	}, subject, question)
+}
+
+func askBy[Reply any](ctx context.Context, request func(context.Context, string, []byte) ([]byte, error), subject string, question any) (Reply, error) {
+	var reply Reply
 	raw, err := json.Marshal(question)
 	if err != nil {
 		return reply, err
 	}
-	raw, err = bus.Ask(ctx, conn, subject, raw)
+	raw, err = request(ctx, subject, raw)
 	if err != nil {
 		return reply, unanswered(err, "the router")
 	}
@@ -48,7 +67,9 @@ func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question
 func unanswered(err error, who string) error {
 	switch {
 	case errors.Is(err, bus.ErrNoResponders):
-		return problem.New(intents.DispatchUnavailable, "", who+" is not there")
+		p := problem.New(intents.DispatchUnavailable, "", who+" is not there")
+		p.RetryAfter = absentRetry
+		return p
 	case errors.Is(err, context.DeadlineExceeded):
 		return problem.New(intents.ExecutorTimeout, "", who+" does not answer")
 	default:

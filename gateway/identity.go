@@ -75,7 +75,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	key, ok := g.keys.get(hash)
 	if !ok {
 		var err error
-		if key, err = ask[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{Hash: hash}); err != nil {
+		if key, err = askRouter[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{Hash: hash}); err != nil {
 			return who, err
 		}
 		if !key.Found {
@@ -203,7 +203,7 @@ func (g *Gateway) holder(c *gin.Context) (actor, error) {
 
 // rolesOf returns the roles that are still valid. A disabled user is refused.
 func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]string, error) {
-	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: roles})
+	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: roles})
 	if err != nil {
 		return nil, err
 	}
@@ -238,7 +238,7 @@ func (g *Gateway) covers(ctx context.Context, a actor, capability string) error 
 
 // covered is covers, with the complete answer of the directory.
 func (g *Gateway) covered(ctx context.Context, a actor, capability string) (bus.UserReply, error) {
-	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: capability})
+	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: capability})
 	if err == nil && (reply.Disabled || !reply.May) {
 		err = problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+capability)
 	}

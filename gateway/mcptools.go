@@ -37,7 +37,7 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	s.renewing.Lock()
 	defer s.renewing.Unlock()
 	who := s.caller()
-	may, err := ask[bus.UserReply](ctx, s.servers.g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{
+	may, err := askRouter[bus.UserReply](ctx, s.servers.g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{
 		Tenant: who.tenant, UserID: who.user, KeyID: who.keyID, Roles: who.roles, Agents: true, Skills: true, Capability: openCapability(),
 	})
 	if err != nil {

@@ -20,7 +20,7 @@ import (
 // A crash in here leaves the plan silent, to be found again. Two gateways may dispatch the same
 // plan: the manager's plan.claim lets one driver through.
 func (g *Gateway) resumeSilent(ctx context.Context) {
-	reply, err := ask[bus.SilentReply](ctx, g.cfg.Bus, bus.PlansSilent, bus.SilentRequest{})
+	reply, err := askRouter[bus.SilentReply](ctx, g.cfg.Bus, bus.PlansSilent, bus.SilentRequest{})
 	if err != nil {
 		if ctx.Err() == nil && problem.FromError(err).Code != intents.DispatchUnavailable { // a router that is still starting is not logged
 			g.cfg.Log.WarnContext(ctx, "ask for plans without a driver", slog.String("error", err.Error()))

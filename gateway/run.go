@@ -137,7 +137,7 @@ func (g *Gateway) agentOf(ctx context.Context, a actor, n namedAgent) (string, e
 
 // agents returns those that a user's request may name.
 func (g *Gateway) agents(ctx context.Context, a actor) ([]string, error) {
-	reply, err := ask[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Agents: true})
+	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Agents: true})
 	return append([]string{agents.Planner}, reply.Agents...), err
 }
 
