@@ -96,7 +96,7 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 			return err
 		}
 		// Whether it was written is unknown: never answered as a denial.
-		return intents.Refuse(intents.InFlight, "", "it is not known whether it was accepted: send it again, or ask for it by its intent_id")
+		return unknownAcceptance()
 	}
 	switch {
 	case res.Verdict == storage.Won:
@@ -110,6 +110,11 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 	default:
 		return errStale // an intent of a batch that lost a key finds the key's holder when it is decided again
 	}
+}
+
+// unknownAcceptance is the refusal of an intent that may have been accepted.
+func unknownAcceptance() error {
+	return intents.Refuse(intents.InFlight, "", "it is not known whether it was accepted: send it again, or ask for it by its intent_id")
 }
 
 func firstDispatched(all []*execution) *execution {

@@ -3,6 +3,7 @@ package router
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -24,14 +25,17 @@ func (r *Router) decides() bool { return r.cfg.Term == nil || r.cfg.Term.Held() 
 // settled reports whether no ticket of an earlier term can be begun any more.
 func (r *Router) settled() bool { return r.cfg.Term == nil || !time.Now().Before(r.cfg.Term.Settled()) }
 
-// forward sends a submission to the router that decides, and decodes its answer. No router answers:
-// the submission may have been accepted, and the same bytes may be sent again.
+// forward sends a submission to the router that decides, and decodes its answer. Without an answer the
+// error says whether it may have been accepted; the same bytes may be sent again in any case.
 func forward[Answer any](ctx context.Context, r *Router, subject string, raw []byte) (answer Answer, err error) {
 	out, err := bus.Submit(ctx, r.cfg.Bus, subject, raw, time.After)
-	if err != nil {
+	switch {
+	case errors.Is(err, bus.ErrNoResponders):
 		x := intents.Refuse(intents.DispatchUnavailable, "", "no router decides now")
 		x.RetryAfter = unreadyRetry
 		return answer, x
+	case err != nil:
+		return answer, unknownAcceptance()
 	}
 	return answer, json.Unmarshal(out, &answer)
 }

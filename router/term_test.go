@@ -2,6 +2,7 @@ package router_test
 
 import (
 	"context"
+	"errors"
 	"sync/atomic"
 	"testing"
 	"testing/synctest"
@@ -92,6 +93,11 @@ func TestTermIsOver(t *testing.T) {
 		if b := w.Router.SubmitBatch(w.Context(), batchOf(w.Sign(find(w))), 0); b.Code != intents.DispatchUnavailable || w.Journal.Next() != before {
 			t.Errorf("%+v", b)
 		}
+		w.Bus.Fail(func(context.Context) ([]byte, error) { return nil, errors.New("the connection is lost") })
+		if _, err := w.Router.SubmitAndWait(w.Context(), call, 0); intents.CodeOf(err) != intents.InFlight {
+			t.Errorf("nobody knows whether it was accepted: %v", err)
+		}
+		w.Bus.Fail(nil)
 		x.over.Store(false) // so that the first one ends
 		w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: []byte(`1`)})))
 		if a := <-answered; a == nil || a.Code != intents.OK {
