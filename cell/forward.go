@@ -29,6 +29,10 @@ type several struct {
 	next atomic.Uint32
 }
 
+// maxBody is what is read of a request's body: a byte more than the largest that a process takes, which
+// refuses it.
+const maxBody = intents.MaxBatchSize + 1
+
 // answerTime is how long a process may take before the next one is asked, too.
 const answerTime = 5 * time.Second
 
@@ -53,7 +57,7 @@ func (s *several) RoundTrip(r *http.Request) (*http.Response, error) {
 	if r.Body != nil {
 		defer r.Body.Close()
 		var err error
-		if body, err = io.ReadAll(r.Body); err != nil {
+		if body, err = io.ReadAll(io.LimitReader(r.Body, maxBody)); err != nil {
 			return nil, err
 		}
 	}

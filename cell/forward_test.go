@@ -8,6 +8,8 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/intents"
 )
 
 // TestSeveral: a request goes to the next process, with its body, if one does not connect; a read
@@ -106,5 +108,23 @@ func TestSeveralStopped(t *testing.T) {
 		if w.Code != http.StatusOK || w.Body.String() != "late intent" {
 			t.Errorf("HTTP %d %s", w.Code, w.Body)
 		}
+	}
+}
+
+// TestSeveralLargeBody: of a body, no more is read than what shows the process that it is too large.
+func TestSeveralLargeBody(t *testing.T) {
+	var got int
+	process := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		got = len(body)
+	}))
+	t.Cleanup(process.Close)
+	h, err := Forward([]string{process.URL}, "router", "routers", slog.New(slog.DiscardHandler))
+	if err != nil {
+		t.Fatal(err)
+	}
+	h.ServeHTTP(httptest.NewRecorder(), httptest.NewRequestWithContext(t.Context(), http.MethodPost, "/v1/batches", strings.NewReader(strings.Repeat("x", 2*maxBody))))
+	if got != maxBody || got <= intents.MaxBatchSize {
+		t.Errorf("%d bytes", got)
 	}
 }

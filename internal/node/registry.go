@@ -22,19 +22,24 @@ func (n *Node) systemBlob(ctx context.Context, digest string) ([]byte, error) {
 	return storage.ReadSystem(ctx, n.blobs, digest)
 }
 
-// registered is a tenant's registry in force, from the router here or elsewhere.
+// registryTime bounds that question: it leaves the time in which a router takes over from another one.
+const registryTime = 15 * time.Second
+
+// registered is a tenant's registry in force, from the router here or, in a cell, from the one that
+// decides: that one has the breakers.
 func (n *Node) registered(ctx context.Context, tenant string) (out bus.RegistryReply, err error) {
 	q := bus.RegistryRequest{Tenant: tenant}
-	if n.router != nil {
+	asks := n.conns.of(natsserver.Gateway)
+	if n.standalone() || asks == nil {
 		return n.router.Registry(q), nil
 	}
 	raw, err := json.Marshal(q)
 	if err != nil {
 		return out, err
 	}
-	ctx, cancel := context.WithTimeout(ctx, lookTime)
+	ctx, cancel := context.WithTimeout(ctx, registryTime)
 	defer cancel()
-	if raw, err = n.conns.of(natsserver.Gateway).Request(ctx, bus.DirectoryRegistry, raw); err != nil {
+	if raw, err = bus.Ask(ctx, asks, bus.DirectoryRegistry, raw); err != nil {
 		n.cfg.Log.WarnContext(ctx, "no router says which agents are in force", slog.String("error", err.Error()))
 		return out, cell.Unavailable("no router answers now")
 	}
