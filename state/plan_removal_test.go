@@ -348,7 +348,7 @@ const alone = "WRIT_TEST_ALONE"
 // process of its own: timers hold what earlier tests made.
 func TestClosedPlansLeaveMemory(t *testing.T) {
 	if os.Getenv(alone) == "" {
-		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$") //nolint:gosec // G204: this program
+		cmd := exec.CommandContext(t.Context(), os.Args[0], "-test.run=^"+t.Name()+"$")
 		cmd.Env = append(os.Environ(), alone+"=1")
 		if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("PASS")) {
 			t.Errorf("%v\n%s", err, out)
