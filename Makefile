@@ -145,8 +145,12 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	eval "$$(./.ci/opensearch env)" && WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegration(CellFaults|Decider)$$' ./internal/e2e
 
 .PHONY: bench
-bench: ## benchmarks of every package (whole paths: go run ./bench)
+bench: ## benchmarks of every package
 	$(GO) test -run '^$$' -bench . -benchmem ./...
+
+.PHONY: ratios
+ratios: ## whole paths beside their baselines, five times; RATIOS="NAME [flags]" for others
+	$(GO) run ./bench $(or $(RATIOS),all --runs 5)
 
 .PHONY: generate
 generate: ## documents that are made from the code

@@ -3,7 +3,11 @@
 //
 //	go run ./bench NAME [flags]
 //
-// Package measure says what each NAME is, package scale what `cell --simulate` goes by.
+// Package measure says what each NAME is, package scale what `cell --simulate` goes by. The
+// name all means every one of them. To see what a change costs or saves:
+//
+//	go run ./bench all --runs 5 --out before.json
+//	go run ./bench all --runs 5 --compare before.json
 package main
 
 import (
@@ -33,14 +37,21 @@ func main() {
 
 // run measures args[0] and writes its rows to out: as a table, or as JSON with --json.
 func run(ctx context.Context, args []string, out, stderr io.Writer) error {
-	if len(args) == 0 || !slices.Contains(measure.Names(), args[0]) {
-		return fmt.Errorf("name what to measure: go run ./bench %s [flags]", strings.Join(measure.Names(), "|"))
+	names := measure.Names()
+	switch {
+	case len(args) == 0 || args[0] != "all" && !slices.Contains(names, args[0]):
+		return fmt.Errorf("name what to measure: go run ./bench %s|all [flags]", strings.Join(names, "|"))
+	case args[0] != "all":
+		names = args[:1]
 	}
 	var o measure.Options
 	var s simulation
 	flags := flag.NewFlagSet("bench "+args[0], flag.ContinueOnError)
 	flags.SetOutput(stderr)
 	asJSON := flags.Bool("json", false, "print JSON")
+	runs := flags.Int("runs", 1, "run everything this many times, and print medians")
+	file := flags.String("out", "", "write JSON to this `FILE`, too")
+	compare := flags.String("compare", "", "compare with the `FILE` of an earlier call with --out or --json; 4 runs and more on each side tell a change from noise")
 	flags.DurationVar(&o.Time, "time", measure.DefaultTime, "how long each measurement runs")
 	flags.Int64Var(&o.Intents, "intents", measure.DefaultIntents, "for audit and cell: number of intents in the log; 1,000,000 need about 15 GB in TMPDIR")
 	flags.Int64Var(&o.Records, "records", 0, "for journal: measure commits as the journal grows to this many records; 1,000,000 need about 2 GB in TMPDIR")
@@ -56,26 +67,42 @@ func run(ctx context.Context, args []string, out, stderr io.Writer) error {
 		}
 		return s.print(out, *asJSON)
 	}
-	rows, err := measure.Run(ctx, args[0], o)
-	if err != nil {
+	if *runs < 1 {
+		return fmt.Errorf("--runs %d: once at least", *runs)
+	}
+	var earlier *report
+	if *compare != "" {
+		r, err := readReport(*compare)
+		if err != nil {
+			return fmt.Errorf("--compare: %w", err)
+		}
+		earlier = &r
+	}
+	r := report{Machine: thisMachine()}
+	var err error
+	if r.Rows, err = measure.Runs(ctx, names, *runs, o); err != nil {
 		return err
 	}
-	return printed(out, *asJSON, rows, func(t io.Writer) {
-		fmt.Fprintln(t, "name\tours\tbaseline\tratio\tunit\tn")
-		for _, r := range rows {
-			fmt.Fprintf(t, "%s\t%.4g\t%.4g\t%.2f\t%s\t%d\n", r.Name, r.Measured, r.Baseline, r.Ratio, r.Unit, r.N)
+	if *file != "" {
+		if err := r.write(*file); err != nil {
+			return fmt.Errorf("--out: %w", err)
 		}
-	})
+	}
+	return printed(out, *asJSON, r, func(t io.Writer) { r.print(t, earlier) })
 }
 
 // printed writes data as JSON, or as the table that text writes.
 func printed(out io.Writer, asJSON bool, data any, text func(io.Writer)) error {
 	if asJSON {
-		e := json.NewEncoder(out)
-		e.SetIndent("", "  ")
-		return e.Encode(data)
+		return writeJSON(out, data)
 	}
 	t := tabwriter.NewWriter(out, 0, 4, 2, ' ', 0)
 	text(t)
 	return t.Flush()
+}
+
+func writeJSON(out io.Writer, data any) error {
+	e := json.NewEncoder(out)
+	e.SetIndent("", "  ")
+	return e.Encode(data)
 }

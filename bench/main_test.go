@@ -12,6 +12,8 @@ import (
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/bench/measure"
 )
 
 // TestBenchSimulate: a column for each load, by figures of a file and assumptions of the caller.
@@ -53,7 +55,7 @@ func TestBenchSimulate(t *testing.T) {
 	for name, value := range plain.Measured {
 		rows = append(rows, map[string]any{"name": name, "ours": 2 * value})
 	}
-	raw, err := json.Marshal(rows)
+	raw, err := json.Marshal(map[string]any{"rows": rows})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,6 +76,7 @@ func TestBenchSimulate(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"cell --simulate": "--intents-per-second", "decide --simulate": "cell alone", "cell --simulate --intents-per-second 0": "0 intents per second", "nonsense": "decide|", "decide --time soon": "-time",
+		"decide --runs 0": "--runs 0", "decide --time 1ms --out /nowhere/out": "--out", "decide --compare /nowhere": "--compare",
 		"cell --simulate --agents 5 --assume zipf": "--assume", "cell --simulate --agents 5 --measured /nowhere": "--measured",
 		"cell --simulate --intents-per-second 100000 --assume zipf=1": "largest tenant",
 	} {
@@ -83,22 +86,58 @@ func TestBenchSimulate(t *testing.T) {
 	}
 }
 
-// TestRows: the rows of a measurement as JSON, each with all its members.
+// TestRows: the rows of a measurement as JSON, each with all its members, and beside an
+// earlier report what changed beyond noise.
 func TestRows(t *testing.T) {
-	var out bytes.Buffer
-	if err := run(t.Context(), []string{"decide", "--json", "--time", "1ms"}, &out, io.Discard); err != nil {
+	measured := func(args ...string) string {
+		t.Helper()
+		var out bytes.Buffer
+		if err := run(t.Context(), append([]string{"decide", "--time", "1ms"}, args...), &out, io.Discard); err != nil {
+			t.Fatal(err)
+		}
+		return out.String()
+	}
+	raw := measured("--json", "--runs", "2")
+	var r struct {
+		Machine map[string]any   `json:"machine"`
+		Rows    []map[string]any `json:"rows"`
+	}
+	if err := json.Unmarshal([]byte(raw), &r); err != nil {
 		t.Fatal(err)
 	}
-	var rows []map[string]any
-	if err := json.Unmarshal(out.Bytes(), &rows); err != nil {
-		t.Fatal(err)
+	if len(r.Rows) == 0 || r.Machine["cpus"] == nil {
+		t.Fatalf("no rows, or no machine: %s", raw)
 	}
-	if len(rows) == 0 {
-		t.Fatal("no rows")
-	}
-	for _, row := range rows {
-		if d := cmp.Diff([]string{"baseline", "n", "name", "ours", "ratio", "unit"}, slices.Sorted(maps.Keys(row))); d != "" {
+	for _, row := range r.Rows {
+		if d := cmp.Diff([]string{"baseline", "benchmark", "n", "name", "ours", "ratio", "ratios", "unit"}, slices.Sorted(maps.Keys(row))); d != "" {
 			t.Errorf("members (-want +got):\n%s", d)
+		}
+		if ratios, _ := row["ratios"].([]any); len(ratios) != 2 {
+			t.Errorf("ratios %v of two runs", row["ratios"])
+		}
+	}
+	earlier := filepath.Join(t.TempDir(), "earlier.json")
+	measured("--out", earlier)
+	if table := measured("--compare", earlier); !strings.Contains(table, "change") || strings.Count(table, "?") != len(r.Rows) {
+		t.Errorf("compared with two runs:\n%s", table)
+	}
+}
+
+func TestChange(t *testing.T) {
+	of := func(ratios ...float64) measure.Row {
+		return measure.Row{Benchmark: "decide", Name: "decide", Ratio: ratios[len(ratios)/2], Ratios: ratios}
+	}
+	for name, test := range map[string]struct {
+		was, now measure.Row
+		want     string
+	}{
+		"apart":   {of(2, 2.1, 2.2, 2.3), of(1, 1.1, 1.1, 1.2), "-50.0 %"},
+		"overlap": {of(2, 2.1, 2.2, 2.3), of(1, 1.1, 1.1, 2), "~"},
+		"few":     {of(2, 2, 2), of(1, 1, 1, 1), "-50.0 % ?"},
+		"new":     {measure.Row{Benchmark: "mcp", Name: "decide", Ratio: 1}, of(1, 1, 1, 1), "new"},
+	} {
+		if _, got := (report{Rows: []measure.Row{test.was}}).change(test.now); got != test.want {
+			t.Errorf("%s: %q, not %q", name, got, test.want)
 		}
 	}
 }

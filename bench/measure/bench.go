@@ -54,12 +54,14 @@ type Options struct {
 
 // Row is one measured thing beside its baseline.
 type Row struct {
-	Name     string  `json:"name"`
-	Measured float64 `json:"ours"`     // in Unit
-	Baseline float64 `json:"baseline"` // in Unit
-	Ratio    float64 `json:"ratio"`    // Ours over Baseline
-	Unit     string  `json:"unit"`     // of Ours and Baseline
-	N        int64   `json:"n"`        // how many of ours were measured
+	Benchmark string    `json:"benchmark"` // of Names
+	Name      string    `json:"name"`
+	Measured  float64   `json:"ours"`     // in Unit
+	Baseline  float64   `json:"baseline"` // in Unit
+	Ratio     float64   `json:"ratio"`    // Measured over Baseline
+	Unit      string    `json:"unit"`     // of Measured and Baseline
+	N         int64     `json:"n"`        // how many of ours were measured
+	Ratios    []float64 `json:"ratios"`   // of each run
 }
 
 func newRow(name string, ours, baseline float64, unit string, n int64) Row {
@@ -99,6 +101,9 @@ func Run(ctx context.Context, name string, o Options) ([]Row, error) {
 	rows, err := run(ctx, o)
 	if err != nil {
 		return nil, fmt.Errorf("bench %s: %w", name, err)
+	}
+	for i := range rows {
+		rows[i].Benchmark, rows[i].Ratios = name, []float64{rows[i].Ratio}
 	}
 	return rows, nil
 }

@@ -49,15 +49,17 @@ func Builtin() (Measured, error) { return ReadMeasured(bytes.NewReader(builtin))
 
 // ReadMeasured reads what `go run ./bench cell --json` has written.
 func ReadMeasured(r io.Reader) (Measured, error) {
-	var rows []struct {
-		Name     string  `json:"name"`
-		Measured float64 `json:"ours"`
+	var report struct {
+		Rows []struct {
+			Name     string  `json:"name"`
+			Measured float64 `json:"ours"`
+		} `json:"rows"`
 	}
-	if err := json.NewDecoder(r).Decode(&rows); err != nil {
+	if err := json.NewDecoder(r).Decode(&report); err != nil {
 		return nil, fmt.Errorf("not the output of go run ./bench cell --json: %w", err)
 	}
 	m := Measured{}
-	for _, row := range rows {
+	for _, row := range report.Rows {
 		m[row.Name] = row.Measured
 	}
 	names := []string{Decision, Signature, Router, Executor, Apply, Recorder, Ledger, JournalBytes, LedgerBytes, Documents, DocumentBytes, StateBytes, KeyBytes, Snapshot, SnapshotBytes}
