@@ -27,7 +27,7 @@ func Store(err error) error {
 	case err == nil, errors.As(err, &f), errors.Is(err, context.Canceled), errors.Is(err, context.DeadlineExceeded):
 		return err
 	case errors.Is(err, storage.ErrNotFound):
-		return Fail(intents.NotFound, "no such thing for this caller")
+		return Fail(intents.NotFound, "not found, or not visible to this caller")
 	case errors.Is(err, storage.ErrQuota):
 		return Fail(intents.Overloaded, "the disk quota of the tenant is used up: erase something, or raise tenant_disk_mb")
 	case errors.Is(err, storage.ErrFull):
@@ -37,7 +37,7 @@ func Store(err error) error {
 	case errors.Is(err, storage.ErrBusy):
 		return Fail(intents.Overloaded, "another statement of the tenant is being carried out: ask again when it has ended")
 	case errors.Is(err, storage.ErrStale):
-		return Fail(intents.StaleWrite, "a later intent has written already")
+		return Fail(intents.StaleWrite, "a later intent has already written")
 	case errors.As(err, &schema):
 		return Fail(intents.ExecutorFailed, "StorageSchemaError at "+schema.Index+schema.Pointer+": "+schema.Reason)
 	}

@@ -15,11 +15,11 @@ func catalogPage(t *testing.T) []byte {
 	t.Helper()
 	var b bytes.Buffer
 	b.WriteString("# Catalog\n\n" + generated)
-	b.WriteString("Every type of intent, by executor: what it does; the capability that it needs; who may sign it; its *effect*. `pure` changes\n" +
-		"nothing, `pin` is as the skill's approval says, the others are *idempotent*: they may be done twice.\n" +
+	b.WriteString("Every type of intent, by executor: what it does; the capability that it needs; who may sign it; its *effect*: `pure` changes\n" +
+		"nothing, for `pin` the skill's approval decides, and the others are *idempotent*: they may be done twice.\n" +
 		"The link is the schema of the arguments; `TYPE.result.json` beside it has the result. `GET /v1/catalog` publishes the same.\n\n" +
 		"`soul.put` needs `souls:write:own` for one's own soul, else `souls:write:tenant`. `write_memory` with `scope: tenant` needs\n" +
-		"`memory:write:tenant`, which neither `memory:*` nor `*:*` gives, and no role until an operator gives it (`writ tenant role put`).\n\n")
+		"`memory:write:tenant`: neither `memory:*` nor `*:*` includes it, and only an operator can give it to a role (`writ tenant role put`).\n\n")
 	usual := catalog.Builtin().Rows()[0]
 	fmt.Fprintf(&b, "`ttl_sec` is at most %d. An executor has %d s", int(usual.TTL().Seconds()), int(usual.Run().Seconds()))
 	for _, r := range catalog.Builtin().Rows() {

@@ -12,9 +12,9 @@ import (
 func codesPage() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Codes\n\n" + generated)
-	b.WriteString("A code says why an intent was refused, or how it ended. The set is closed. The same string stands in HTTP bodies\n" +
-		"(RFC 9457, member `code`), records, metrics and the output of `--json`. Behind a code stands its HTTP status; with *retry* the\n" +
-		"same intent may succeed later, unchanged or signed again. What to do follows.\n\n")
+	b.WriteString("A code says why an intent was refused, or how it ended. The set is closed. HTTP bodies (RFC 9457, member `code`), records,\n" +
+		"metrics and `--json` have the same string. Each line has the HTTP status, the meaning, and what to do. With *retry*, the same\n" +
+		"intent may succeed later, unchanged or signed again.\n\n")
 	for _, c := range intents.Codes() {
 		retry := ""
 		if c.Retryable {

@@ -59,20 +59,20 @@ func constants() string {
 		value any
 	}{
 		{"bytes from which a result becomes a file", storage.InlineLimit},
-		{"lines of such a file that stand beside it", catalog.SampleLines},
-		{"time that a script has", sandbox.DefaultWall},
-		{"bytes that it may print", sandbox.DefaultOutput},
+		{"lines of such a file in its sample", catalog.SampleLines},
+		{"time limit of a script", sandbox.DefaultWall},
+		{"bytes that a script may print", sandbox.DefaultOutput},
 		{"age at which files of steps are removed", files.SweepAge},
-		{"how often they are looked at", files.SweepEvery},
+		{"interval of that check", files.SweepEvery},
 		{"steps of a plan", catalog.MaxSteps},
-		{"times that it is planned again", catalog.MaxReplans},
+		{"times that a plan is revised", catalog.MaxReplans},
 		{"wait for another's write to the same memory", memory.LockWait},
-		{"life of the address of a stream of logs", logs.Life},
+		{"lifetime of a log stream's address", logs.Life},
 		{"bytes of an agent's file", document.MaxFile},
-		{"tokens of a session that a turn reads, of a model without `context_tokens`", agentic.HistoryTokens},
+		{"tokens of a session that a turn reads, for a model without `context_tokens`", agentic.HistoryTokens},
 		{"tokens of a session that a turn reads at most", agentic.MostHistory},
 		{"summaries of a session that a turn reads", agentic.HistoryMoments},
-		{"time after which a call without a status of its own shows one", agentic.StatusAfter},
+		{"time after which a call without a status shows one", agentic.StatusAfter},
 	} {
 		value := fmt.Sprint(row.value)
 		if d, ok := row.value.(time.Duration); ok {
@@ -80,6 +80,6 @@ func constants() string {
 		}
 		fmt.Fprintf(&b, "* %s: %s\n", row.what, value)
 	}
-	b.WriteString("\nHow many agents one may ask at once is its own [`max_fan_out`](agents.md).\n")
+	b.WriteString("\nEach agent's [`max_fan_out`](agents.md) limits how many agents it asks at once.\n")
 	return b.String()
 }

@@ -63,7 +63,7 @@ func (s *server) read(r *edge.Routes, path, capability string, answer func(*visi
 func (v *visitor) failure(err error) error {
 	switch {
 	case errors.Is(err, storage.ErrNotFound):
-		return problem.New(intents.NotFound, "", "no such thing for this caller")
+		return problem.New(intents.NotFound, "", "not found, or not visible to this caller")
 	case errors.Is(err, storage.ErrSlow):
 		return intents.Refuse(intents.Overloaded, "", "the query took too long: narrow it, by a shorter time or one more term")
 	case errors.Is(err, storage.ErrUnavailable):

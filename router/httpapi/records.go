@@ -73,6 +73,6 @@ func (v *visitor) find(ctx context.Context, id string) (recorder.Entry, error) {
 // late refuses a read that may be answered in a moment.
 func late(reason string) error {
 	x := intents.Refuse(intents.Overloaded, "", reason)
-	x.RetryAfter, x.Hint = indexRetry, "ask again after Retry-After; if that goes on, writ doctor says why the recorder is behind"
+	x.RetryAfter, x.Hint = indexRetry, "ask again after Retry-After; if it fails again, writ doctor says why the recorder is behind"
 	return x
 }
