@@ -32,8 +32,11 @@ func readApart(payload []byte) (Body, error) {
 
 // body validates a canonical payload and decodes it.
 func (c canonical) body() (Body, error) {
-	if v := schemas.Unsigned().Validate(c.tree); len(v) > 0 {
-		return Body{}, Invalid("", v)
+	if !unsignedShape(c.tree) {
+		if v := schemas.Unsigned().Validate(c.tree); len(v) > 0 {
+			return Body{}, Invalid("", v)
+		}
+		return Body{}, noEnvelope()
 	}
 	return bodyOf(c.tree, c.bytes[c.args.from:c.args.to:c.args.to])
 }
@@ -59,10 +62,12 @@ func bodyOf(tree any, args json.RawMessage) (Body, error) {
 		TraceID: t.text(root["trace_id"]),
 	}
 	if tree == nil || t.odd {
-		return Body{}, Refuse(SchemaInvalid, "", "intent does not match the envelope")
+		return Body{}, noEnvelope()
 	}
 	return b, nil
 }
+
+func noEnvelope() error { return Refuse(SchemaInvalid, "", "intent does not match the envelope") }
 
 // argsOf is the tree of the arguments.
 func argsOf(tree any) any {

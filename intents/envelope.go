@@ -25,8 +25,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
-	"regexp"
 	"time"
+
+	"aob.dev/writ/schemas"
 )
 
 // Version of the envelope.
@@ -249,7 +250,7 @@ func Digest(b []byte) string {
 	return string(text[:])
 }
 
-var digestForm = regexp.MustCompile(`^sha256:[0-9a-f]{64}$`)
+var digestForm = schemas.MustPattern(`^sha256:[0-9a-f]{64}$`)
 
 // IsDigest reports whether s has the form of a Digest.
 func IsDigest(s string) bool { return digestForm.MatchString(s) }

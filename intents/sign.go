@@ -49,7 +49,9 @@ func (u *Unverified) Bytes() []byte {
 }
 
 // FormatTime is how issued_at is written: RFC 3339, UTC, milliseconds.
-func FormatTime(t time.Time) string { return t.UTC().Format("2006-01-02T15:04:05.000Z") }
+func FormatTime(t time.Time) string { return t.UTC().Format(timeFormat) }
+
+const timeFormat = "2006-01-02T15:04:05.000Z"
 
 // SignPoP proves possession of a task key: its signature over the other
 // arguments of a step intent, as a detached JWS (header..signature).
