@@ -8,10 +8,12 @@ import (
 	"strconv"
 	"sync"
 	"sync/atomic"
+
+	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// MemoSize is the number of decisions that one generation remembers. When it is full all are
-// forgotten: the traffic refills it, and no record of recent use is needed.
+// MemoSize is the number of decisions that one generation remembers. When it is full, the one that
+// was not asked for the longest is forgotten.
 const MemoSize = 8192
 
 // maxKey keeps large values out of the memo: such an intent is evaluated each time.
@@ -23,41 +25,29 @@ var keys = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
 // memo stores decisions under the values at all paths that the policy can read. It belongs to
 // exactly one engine generation. It stores denials too, but never errors or timeouts.
 type memo struct {
-	reads *ReadSet
-
-	mu   sync.RWMutex
-	rows map[string]Result // full key: no decision depends on a hash
+	rows *lru.Cache[string, Result] // full key: no decision depends on a hash
 
 	hits, misses atomic.Int64
 }
 
-func newMemo(reads *ReadSet) *memo { return &memo{reads: reads, rows: make(map[string]Result)} }
+func newMemo() *memo {
+	rows, _ := lru.New[string, Result](MemoSize) // an error is of a size below 1
+	return &memo{rows: rows}
+}
 
-// key of an input: the values at all paths; not ok if the policy may read anything, or if the
-// values are too large to store.
-func (m *memo) key(buf []byte, input map[string]any) (_ []byte, ok bool) {
-	if m.reads.All {
-		return nil, false
-	}
-	for _, path := range m.reads.Paths {
-		if buf, ok = appendAt(buf, input, path); !ok || len(buf) > maxKey {
+// memoKey of an input: the values at all paths; not ok if the values are too large to store.
+func memoKey(buf []byte, paths []lookup, at func(*lookup) (any, bool)) (_ []byte, ok bool) {
+	for i := range paths {
+		v, there := at(&paths[i])
+		if !there {
+			buf = append(buf, undefined)
+			continue
+		}
+		if buf, ok = appendValue(buf, v); !ok || len(buf) > maxKey {
 			return nil, false
 		}
 	}
 	return buf, true
-}
-
-// appendAt writes the value at a path of a document.
-func appendAt(b []byte, doc any, path []string) ([]byte, bool) {
-	for _, name := range path {
-		object, _ := doc.(map[string]any)
-		inner, there := object[name]
-		if !there {
-			return append(b, undefined), true
-		}
-		doc = inner
-	}
-	return appendValue(b, doc)
 }
 
 // undefined stands for a path without a value: no value's encoding begins with it, so it differs
@@ -65,9 +55,7 @@ func appendAt(b []byte, doc any, path []string) ([]byte, bool) {
 const undefined = '-'
 
 func (m *memo) get(key []byte) (Result, bool) {
-	m.mu.RLock()
-	r, ok := m.rows[string(key)]
-	m.mu.RUnlock()
+	r, ok := m.rows.Get(string(key))
 	if ok {
 		m.hits.Add(1)
 	} else {
@@ -76,14 +64,7 @@ func (m *memo) get(key []byte) (Result, bool) {
 	return r, ok
 }
 
-func (m *memo) put(key []byte, r Result) {
-	m.mu.Lock()
-	defer m.mu.Unlock()
-	if len(m.rows) >= MemoSize {
-		clear(m.rows)
-	}
-	m.rows[string(key)] = r
-}
+func (m *memo) put(key []byte, r Result) { m.rows.Add(string(key), r) }
 
 // appendValue writes a value so that different values never give the same
 // bytes: a tag, a length where it varies, the content. Not ok: a type that is

@@ -88,7 +88,7 @@ func TestEmbeddedReadSet(t *testing.T) {
 
 // TestMemoKeyDistinct: different values have different keys.
 func TestMemoKeyDistinct(t *testing.T) {
-	m := newMemo(&ReadSet{Paths: [][]string{{"a"}, {"b"}}})
+	paths := lookups([][]string{{"a"}, {"b"}})
 	seen := map[string]string{}
 	for _, doc := range []string{
 		`{}`, `{"a":null}`, `{"b":null}`, `{"a":""}`, `{"a":"-"}`, `{"a":"n"}`, `{"a":true}`, `{"a":false}`, `{"a":0}`, `{"a":"0"}`,
@@ -96,7 +96,7 @@ func TestMemoKeyDistinct(t *testing.T) {
 		`{"a":{"x":"y"}}`, `{"a":{"xy":""}}`, `{"a":{"x":{"y":1}}}`, `{"a":{"x":1,"y":2}}`, `{"a":{"x":2,"y":1}}`, `{"a":[1,2]}`, `{"a":[12]}`, `{"a":1,"b":2}`,
 	} {
 		in := object(doc)
-		key, ok := m.key(nil, in)
+		key, ok := memoKey(nil, paths, func(l *lookup) (any, bool) { return below(in, l.path) })
 		if !ok {
 			t.Fatalf("%s has no key", doc)
 		}
@@ -246,23 +246,28 @@ func randomInput(rng *rand.Rand) map[string]any {
 func TestMemoNever(t *testing.T) {
 	e := engine(t, source(slow))
 	decide(t, e, typed("x"))
-	if n := len(e.memo.rows); n != 0 {
+	if n := e.memo.rows.Len(); n != 0 {
 		t.Errorf("a timeout is remembered: %d rows", n)
 	}
 	e = engine(t, source("package writ.authz\n\ndecision := {\"allow\": count(input) == 1, \"deny\": [], \"hold\": []}\n"))
 	decide(t, e, typed("x"))
-	if n := len(e.memo.rows); n != 0 {
+	if n := e.memo.rows.Len(); n != 0 {
 		t.Errorf("a policy that reads all of the input is remembered: %d rows", n)
 	}
 }
 
-// TestMemoBounded: a full memo is cleared and continues.
+// TestMemoBounded: a full memo forgets what was not asked for the longest.
 func TestMemoBounded(t *testing.T) {
-	m := newMemo(&ReadSet{})
+	m := newMemo()
+	asked := []byte("asked again and again")
+	m.put(asked, Result{Allow: true})
 	for i := range 3 * MemoSize {
 		m.put(fmt.Appendf(nil, "%d", i), Result{})
-		if len(m.rows) > MemoSize {
-			t.Fatalf("%d rows", len(m.rows))
+		if r, ok := m.get(asked); !ok || !r.Allow {
+			t.Fatalf("after %d others what is asked for is forgotten", i)
 		}
+	}
+	if n := m.rows.Len(); n != MemoSize {
+		t.Errorf("%d rows", n)
 	}
 }

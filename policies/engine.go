@@ -62,8 +62,11 @@ type tree struct {
 	extended ast.Body // nil without extension packages
 	rules    map[string]RuleInfo
 	reads    *ReadSet
+	lookups  []lookup       // of reads
 	static   map[string]any // data files
 	timeout  time.Duration
+
+	forgetful bool
 }
 
 // New is NewTree of a source without revision.
@@ -105,6 +108,7 @@ func NewTree(ctx context.Context, from Tree) (*Engine, error) {
 		return nil, fmt.Errorf("policies: the tree does not define %s", Query)
 	}
 	t.reads = readSet(t.compiler.Modules, t.decision, t.extended)
+	t.lookups = lookups(t.reads.Paths)
 	return (&Engine{tree: t}).WithData(ctx, Data{})
 }
 
@@ -128,13 +132,13 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 		root[key] = value
 	}
 	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
-	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo(e.reads)}, nil
+	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo()}, nil
 }
 
 // Forgetful is the same tree and data, evaluated for every intent: none of its generations
 // remembers a decision.
 func (e *Engine) Forgetful() *Engine {
-	return e.but(func(t *tree) { t.reads = &ReadSet{All: true} })
+	return e.but(func(t *tree) { t.forgetful = true })
 }
 
 // WithoutDeadline is the same tree and data with a minute for each evaluation: for tests, and
@@ -146,7 +150,7 @@ func (e *Engine) WithoutDeadline() *Engine {
 func (e *Engine) but(change func(*tree)) *Engine {
 	t := *e.tree
 	change(&t)
-	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo(t.reads)}
+	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo()}
 }
 
 // Digest identifies the tree that decides (Source.Digest).
@@ -171,16 +175,37 @@ func (e *Engine) MemoStats() (hits, misses int64) { return e.memo.hits.Load(), e
 // Decide evaluates an input as Input makes it. The result is shared: do not modify it. The error
 // is only that of the caller's context: every failure of the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
+	at := func(l *lookup) (any, bool) { return below(input, l.path) }
+	return e.remembered(ctx, at, func() map[string]any { return input })
+}
+
+// decide is Decide for the Input of an intent, of which only what the policy can read is made.
+func (e *Engine) decide(ctx context.Context, s *subject) (Result, error) {
+	at := func(l *lookup) (any, bool) { return l.value(s) }
+	return e.remembered(ctx, at, func() map[string]any {
+		if e.reads.All {
+			return s.document()
+		}
+		return s.read(e.lookups)
+	})
+}
+
+// remembered returns the decision about the values that the policy can read, or makes it.
+func (e *Engine) remembered(ctx context.Context, at func(*lookup) (any, bool), input func() map[string]any) (Result, error) {
+	if e.reads.All || e.forgetful {
+		return e.Evaluate(ctx, input())
+	}
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
-	key, ok := e.memo.key((*buf)[:0], input)
+	key, ok := memoKey((*buf)[:0], e.lookups, at)
 	if !ok {
-		return e.Evaluate(ctx, input)
+		return e.Evaluate(ctx, input())
 	}
+	*buf = key
 	if r, ok := e.memo.get(key); ok {
 		return r, nil
 	}
-	r, sound, err := e.evaluate(ctx, input, nil)
+	r, sound, err := e.evaluate(ctx, input(), nil)
 	if err == nil && sound {
 		e.memo.put(key, r)
 	}

@@ -3,6 +3,8 @@ package policies
 import (
 	"encoding/json"
 	"maps"
+	"slices"
+	"strings"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
@@ -12,126 +14,300 @@ import (
 // same intent and decision inputs give the same document. The grant is left out: the actor has
 // been determined before policy is evaluated.
 func Input(e *intents.Envelope, f intents.DecisionInputs) map[string]any {
-	in, _ := input(e, f)
-	return in
+	return newSubject(e, &f).document()
 }
 
-// input is Input, and the inputs of the intent that marks stand for in it.
-func input(e *intents.Envelope, f intents.DecisionInputs) (map[string]any, []hiddenInput) {
-	p, c := e.Principal(), e.Constraints()
-	args, hidden := withInputs(e.DecodedArgs(), f)
-	in := map[string]any{
-		"intent": map[string]any{"type": e.Type(), "args": args},
-		"actor":  map[string]any{"user_id": p.UserID, "tenant": p.Tenant, "roles": list(f.Roles)},
-		"constraints": map[string]any{
-			"issued_at": c.IssuedAt, "ttl_sec": c.TTLSec, "audience": c.Audience,
-			"idempotency_key": c.IdempotencyKey, "capabilities": list(c.Capabilities),
-		},
-		"context":   contextInput(e.Context()),
-		"signer":    map[string]any{"kid": f.Signer.KID, "role": f.Signer.Role},
-		"approvals": approvalsInput(f.Approvals),
-		"now":       f.Now,
+// subject is what the input of an intent is made of. A decision looks at a few of its values only.
+type subject struct {
+	env    *intents.Envelope
+	inputs *intents.DecisionInputs
+	args   any           // with every referenced input in place, and the skill's id
+	tool   string        // the name of a skill's tool, if the intent names the skill by it
+	hidden []hiddenInput // that marks stand for in args
+}
+
+func newSubject(e *intents.Envelope, f *intents.DecisionInputs) *subject {
+	s := &subject{env: e, inputs: f}
+	s.args, s.hidden = withInputs(e.DecodedArgs(), f)
+	if f.Skill == nil || f.Skill.Digest == "" {
+		return s
 	}
-	if t := f.Task; t != nil {
-		task := map[string]any{
-			"task_id": t.TaskID, "plan_id": t.PlanID, "revision": t.Revision, "step": t.Step,
-			"skills": list(t.Skills), "deadline": t.Deadline,
-		}
-		if t.Agent != "" {
-			task["agent"] = t.Agent
-		}
-		in["task"] = task
+	// A skill's id replaces the name of its tool, so that the name cannot bypass a rule about the id.
+	if name := e.StringArg("skill"); (intents.Pin{Skill: f.Skill.Name}).OfTool(name) {
+		args, _ := s.args.(map[string]any)
+		args = maps.Clone(args)
+		args["skill"] = f.Skill.Name
+		s.args, s.tool = args, name
 	}
-	if p := f.Plan; p != nil {
-		plan := map[string]any{
-			"plan_id": p.PlanID, "status": p.Status, "epoch": p.Epoch, "revision": p.Revision,
-			"replan_count": p.ReplanCount, "steps": p.Steps,
+	return s
+}
+
+// members of the input, in the order of their names.
+var members = []member{
+	{name: "actor", fields: fields{
+		{"roles", func(s *subject) any { return list(s.inputs.Roles) }},
+		{"tenant", func(s *subject) any { return s.env.Principal().Tenant }},
+		{"user_id", func(s *subject) any { return s.env.Principal().UserID }},
+	}},
+	{name: "approvals", value: func(s *subject) any { return approvalsInput(s.inputs.Approvals) }},
+	{name: "constraints", fields: fields{
+		{"audience", func(s *subject) any { return s.env.Constraints().Audience }},
+		{"capabilities", func(s *subject) any { return list(s.env.Constraints().Capabilities) }},
+		{"idempotency_key", func(s *subject) any { return s.env.Constraints().IdempotencyKey }},
+		{"issued_at", func(s *subject) any { return s.env.Constraints().IssuedAt }},
+		{"ttl_sec", func(s *subject) any { return s.env.Constraints().TTLSec }},
+	}},
+	{name: "context", fields: fields{ // those that the intent carries
+		{"agent", func(s *subject) any { return agentInput(s.env.Context().Agent) }},
+		{"ask", func(s *subject) any { return text(s.env.Context().Ask) }},
+		{"call", func(s *subject) any { return text(s.env.Context().Call) }},
+		{"cause", func(s *subject) any { return text(s.env.Context().Cause) }},
+		{"labels", func(s *subject) any { return labelsInput(s.env.Context().Labels) }},
+		{"node_id", func(s *subject) any { return text(s.env.Context().NodeID) }},
+		{"occurrence", func(s *subject) any { return number(s.env.Context().Occurrence) }},
+		{"plan_id", func(s *subject) any { return text(s.env.Context().PlanID) }},
+		{"revision", func(s *subject) any { return number(s.env.Context().Revision) }},
+		{"run_id", func(s *subject) any { return text(s.env.Context().RunID) }},
+		{"session_id", func(s *subject) any { return text(s.env.Context().SessionID) }},
+		{"step", func(s *subject) any { return number(s.env.Context().Step) }},
+		{"task_id", func(s *subject) any { return text(s.env.Context().TaskID) }},
+		{"turn_id", func(s *subject) any { return text(s.env.Context().TurnID) }},
+	}},
+	{name: "intent", fields: fields{
+		{"args", func(s *subject) any { return present{s.args} }},
+		{"type", func(s *subject) any { return s.env.Type() }},
+	}},
+	{name: "now", value: func(s *subject) any { return s.inputs.Now }},
+	{name: "patch", missing: func(s *subject) bool { return s.inputs.Patch == nil }, fields: fields{
+		{"nodes", func(s *subject) any { return nodesInput(s.inputs.Patch.Nodes) }},
+		{"rewired", func(s *subject) any { return list(s.inputs.Patch.Rewired) }},
+	}},
+	{name: "plan", missing: func(s *subject) bool { return s.inputs.Plan == nil }, fields: fields{
+		{"by_agent", func(s *subject) any { return yes(s.inputs.Plan.ByAgent) }},
+		{"epoch", func(s *subject) any { return s.inputs.Plan.Epoch }},
+		{"plan_id", func(s *subject) any { return s.inputs.Plan.PlanID }},
+		{"replan_count", func(s *subject) any { return s.inputs.Plan.ReplanCount }},
+		{"revision", func(s *subject) any { return s.inputs.Plan.Revision }},
+		{"status", func(s *subject) any { return s.inputs.Plan.Status }},
+		{"steps", func(s *subject) any { return s.inputs.Plan.Steps }},
+	}},
+	{name: "signer", fields: fields{
+		{"kid", func(s *subject) any { return s.inputs.Signer.KID }},
+		{"role", func(s *subject) any { return s.inputs.Signer.Role }},
+	}},
+	{name: "skill", missing: func(s *subject) bool { return s.inputs.Skill == nil || s.inputs.Skill.Digest == "" }, fields: fields{
+		{"destructive", func(s *subject) any { return s.inputs.Skill.Destroys() }},
+		{"digest", func(s *subject) any { return s.inputs.Skill.Digest }},
+		{"effect", func(s *subject) any { return s.inputs.Skill.Effect }},
+		{"kind", func(s *subject) any { return text(s.inputs.Skill.Kind) }},
+		{"name", func(s *subject) any { return s.inputs.Skill.Name }},
+	}},
+	{name: "task", missing: func(s *subject) bool { return s.inputs.Task == nil }, fields: fields{
+		{"agent", func(s *subject) any { return text(s.inputs.Task.Agent) }},
+		{"deadline", func(s *subject) any { return s.inputs.Task.Deadline }},
+		{"plan_id", func(s *subject) any { return s.inputs.Task.PlanID }},
+		{"revision", func(s *subject) any { return s.inputs.Task.Revision }},
+		{"skills", func(s *subject) any { return s.skills() }},
+		{"step", func(s *subject) any { return s.inputs.Task.Step }},
+		{"task_id", func(s *subject) any { return s.inputs.Task.TaskID }},
+	}},
+}
+
+// member of the input: one value, or an object of fields.
+type member struct {
+	name    string
+	value   func(*subject) any
+	fields  fields
+	missing func(*subject) bool // nil: each intent has it
+}
+
+// fields by name; nil, if the intent does not have one.
+type fields []struct {
+	name  string
+	value func(*subject) any
+}
+
+// present is a value that may be null and is there all the same.
+type present struct{ value any }
+
+// document is the whole input.
+func (s *subject) document() map[string]any {
+	doc := make(map[string]any, len(members))
+	for i := range members {
+		if v, there := members[i].of(s); there {
+			doc[members[i].name] = v
 		}
-		if p.ByAgent {
-			plan["by_agent"] = true
-		}
-		in["plan"] = plan
 	}
-	if s := f.Skill; s != nil && s.Digest != "" {
-		skill := map[string]any{"name": s.Name, "digest": s.Digest, "effect": s.Effect, "destructive": s.Destroys()}
-		if s.Kind != "" {
-			skill["kind"] = s.Kind
-		}
-		in["skill"] = skill
-		if name := e.StringArg("skill"); (intents.Pin{Skill: s.Name}).OfTool(name) {
-			identify(in, e.Type(), args, f, name)
+	return doc
+}
+
+func (m *member) of(s *subject) (any, bool) {
+	switch {
+	case m.missing != nil && m.missing(s):
+		return nil, false
+	case m.value != nil:
+		return m.value(s), true
+	}
+	object := make(map[string]any, len(m.fields))
+	for _, f := range m.fields {
+		if v, there := given(f.value(s)); there {
+			object[f.name] = v
 		}
 	}
-	if p := f.Patch; p != nil {
-		nodes := make([]any, len(p.Nodes))
-		for i, n := range p.Nodes {
-			node := map[string]any{"id": n.ID, "type": n.Type, "effect": n.Effect}
-			if n.Fn != "" {
-				node["fn"] = n.Fn
+	return object, true
+}
+
+func given(v any) (any, bool) {
+	if p, is := v.(present); is {
+		return p.value, true
+	}
+	return v, v != nil
+}
+
+// lookup is a path of a read set below the input of an intent.
+type lookup struct {
+	path   []string
+	member *member
+	field  func(*subject) any // nil: the whole member
+	rest   []string           // of path below it
+}
+
+// lookups of paths. What no input has stays without a member.
+func lookups(paths [][]string) []lookup {
+	out := make([]lookup, len(paths))
+	for i, path := range paths {
+		out[i].path = path
+		at, known := slices.BinarySearchFunc(members, path[0], func(m member, name string) int { return strings.Compare(m.name, name) })
+		if !known {
+			continue
+		}
+		m := &members[at]
+		if len(path) == 1 || m.fields == nil {
+			out[i].member, out[i].rest = m, path[1:]
+			continue
+		}
+		for _, f := range m.fields {
+			if f.name == path[1] {
+				out[i].member, out[i].field, out[i].rest = m, f.value, path[2:]
 			}
-			nodes[i] = node
 		}
-		in["patch"] = map[string]any{"nodes": nodes, "rewired": list(p.Rewired)}
 	}
-	return in, hidden
+	return out
 }
 
-// identify replaces the name of a skill's tool, by which the intent names it, with the skill's
-// id, so that the name cannot bypass a rule about the id.
-func identify(in map[string]any, typ string, given any, f intents.DecisionInputs, name string) {
-	args, _ := given.(map[string]any)
-	args = maps.Clone(args)
-	args["skill"] = f.Skill.Name
-	in["intent"] = map[string]any{"type": typ, "args": args}
-	task, ok := in["task"].(map[string]any)
-	if !ok {
-		return
+// value of a subject at the path.
+func (l *lookup) value(s *subject) (v any, there bool) {
+	switch {
+	case l.member == nil || l.member.missing != nil && l.member.missing(s):
+		return nil, false
+	case l.field == nil:
+		v, there = l.member.of(s)
+	default:
+		v, there = given(l.field(s))
 	}
-	skills := list(f.Task.Skills)
-	for i, s := range skills {
-		if s == name {
-			skills[i] = f.Skill.Name
-		}
+	if !there {
+		return nil, false
 	}
-	task["skills"] = skills
+	return below(v, l.rest)
 }
 
-// contextInput contains the members that the intent carries, and no others.
-func contextInput(c intents.Context) map[string]any {
-	m := map[string]any{}
-	text := func(name, s string) {
-		if s != "" {
-			m[name] = s
+// below is the value at a path of a document.
+func below(doc any, path []string) (any, bool) {
+	for _, name := range path {
+		object, _ := doc.(map[string]any)
+		inner, there := object[name]
+		if !there {
+			return nil, false
+		}
+		doc = inner
+	}
+	return doc, true
+}
+
+// read is the part of the input that a policy can read: it cannot tell it from the whole.
+func (s *subject) read(all []lookup) map[string]any {
+	doc := map[string]any{}
+	for i := range all {
+		v, there := all[i].value(s)
+		if !there {
+			continue
+		}
+		object, path := doc, all[i].path
+		for _, name := range path[:len(path)-1] {
+			inner, ok := object[name].(map[string]any)
+			if !ok {
+				inner = map[string]any{}
+				object[name] = inner
+			}
+			object = inner
+		}
+		object[path[len(path)-1]] = v
+	}
+	return doc
+}
+
+// skills of the task, by their ids.
+func (s *subject) skills() []any {
+	skills := list(s.inputs.Task.Skills)
+	if s.tool != "" {
+		for i, name := range skills {
+			if name == s.tool {
+				skills[i] = s.inputs.Skill.Name
+			}
 		}
 	}
-	number := func(name string, n int) {
-		if n != 0 {
-			m[name] = n
+	return skills
+}
+
+func text(s string) any {
+	if s == "" {
+		return nil
+	}
+	return s
+}
+
+func number(n int) any {
+	if n == 0 {
+		return nil
+	}
+	return n
+}
+
+func yes(b bool) any {
+	if !b {
+		return nil
+	}
+	return true
+}
+
+func agentInput(a *intents.Agent) any {
+	if a == nil {
+		return nil
+	}
+	return map[string]any{"name": a.Name, "digest": a.Digest}
+}
+
+func labelsInput(labels map[string]string) any {
+	if len(labels) == 0 {
+		return nil
+	}
+	out := make(map[string]any, len(labels))
+	for k, v := range labels {
+		out[k] = v
+	}
+	return out
+}
+
+func nodesInput(nodes []intents.NodeInput) []any {
+	out := make([]any, len(nodes))
+	for i, n := range nodes {
+		node := map[string]any{"id": n.ID, "type": n.Type, "effect": n.Effect}
+		if n.Fn != "" {
+			node["fn"] = n.Fn
 		}
+		out[i] = node
 	}
-	text("session_id", c.SessionID)
-	text("turn_id", c.TurnID)
-	text("plan_id", c.PlanID)
-	number("revision", c.Revision)
-	number("step", c.Step)
-	text("task_id", c.TaskID)
-	text("run_id", c.RunID)
-	text("node_id", c.NodeID)
-	number("occurrence", c.Occurrence)
-	text("ask", c.Ask)
-	text("call", c.Call)
-	text("cause", c.Cause)
-	if c.Agent != nil {
-		m["agent"] = map[string]any{"name": c.Agent.Name, "digest": c.Agent.Digest}
-	}
-	if len(c.Labels) > 0 {
-		labels := make(map[string]any, len(c.Labels))
-		for k, v := range c.Labels {
-			labels[k] = v
-		}
-		m["labels"] = labels
-	}
-	return m
+	return out
 }
 
 func approvalsInput(approvals []intents.Approval) []any {

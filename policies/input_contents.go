@@ -38,7 +38,7 @@ type hiddenInput struct {
 
 // withInputs are the arguments with every referenced input in place: policies see what the
 // executor gets.
-func withInputs(decoded any, f intents.DecisionInputs) (args any, hidden []hiddenInput) {
+func withInputs(decoded any, f *intents.DecisionInputs) (args any, hidden []hiddenInput) {
 	named, ok := decoded.(map[string]any)
 	if !ok || len(f.Inputs) == 0 {
 		return decoded, nil
@@ -70,7 +70,7 @@ func ShowArgs(args json.RawMessage, f intents.DecisionInputs) (json.RawMessage, 
 	if err != nil {
 		return nil, err
 	}
-	decoded, _ = withInputs(decoded, f)
+	decoded, _ = withInputs(decoded, &f)
 	return intents.MarshalPlain(decoded)
 }
 
@@ -116,12 +116,12 @@ func overlap(a, b []string) bool {
 // inputs that policies cannot see. A rule that reads such a part makes it a denial; the error is
 // ErrNotKept if the input was visible once.
 func (e *Engine) DecideIntent(ctx context.Context, intent *intents.Envelope, f intents.DecisionInputs) (Result, error) {
-	in, hidden := input(intent, f)
-	hidden = slices.DeleteFunc(hidden, func(u hiddenInput) bool { return !e.reads.includes(u.path) })
+	s := newSubject(intent, &f)
+	hidden := slices.DeleteFunc(s.hidden, func(u hiddenInput) bool { return !e.reads.includes(u.path) })
 	if len(hidden) == 0 {
-		return e.Decide(ctx, in)
+		return e.decide(ctx, s)
 	}
-	r, read, err := e.watched(ctx, in, hidden)
+	r, read, err := e.watched(ctx, s.document(), hidden)
 	switch {
 	case err != nil:
 		return r, err

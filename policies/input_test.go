@@ -2,6 +2,8 @@ package policies
 
 import (
 	"encoding/json"
+	"slices"
+	"strings"
 	"testing"
 	"time"
 
@@ -95,6 +97,55 @@ func TestInputMatchesSchema(t *testing.T) {
 		}
 		for _, v := range schema.ValidateBytes(doc) {
 			t.Errorf("%s: %s: %s\n%s", name, v.Pointer, v.Reason, doc)
+		}
+	}
+}
+
+// paths lists every path of a document, and one below each that it does not have.
+func paths(doc map[string]any, above []string) (out [][]string) {
+	for name, v := range doc {
+		path := append(slices.Clone(above), name)
+		out = append(out, path, append(slices.Clone(path), "no such member"))
+		if inner, ok := v.(map[string]any); ok {
+			out = append(out, paths(inner, path)...)
+		}
+	}
+	return out
+}
+
+// TestInputIsLookedUp: each value that a decision looks up is that of the whole input, and what a policy is
+// given has the same at each path that it can read.
+func TestInputIsLookedUp(t *testing.T) {
+	if !slices.IsSortedFunc(members, func(a, b member) int { return strings.Compare(a.name, b.name) }) {
+		t.Error("members are not sorted")
+	}
+	labels := &intents.Context{PlanID: "plan_1", Step: 2, Labels: map[string]string{"a": "b"}, Agent: &intents.Agent{Name: "task", Digest: intents.Digest(nil)}}
+	tool := decisionInputs()
+	tool.Skill = &intents.SkillInput{Name: "server.outlet_list", Digest: intents.Digest(nil), Effect: "once", Kind: "agent"}
+	tool.Patch = &intents.PatchInput{Nodes: []intents.NodeInput{{ID: "n", Type: "t", Effect: "pure"}}, Rewired: []string{"m"}}
+	unpinned := decisionInputs()
+	unpinned.Skill, unpinned.Plan = &intents.SkillInput{Name: "outlet_list"}, nil
+	for name, f := range map[string]intents.DecisionInputs{"full": decisionInputs(), "bare": {}, "by its tool": tool, "unpinned": unpinned} {
+		for _, c := range []*intents.Context{{}, labels} {
+			e := signed(t, `{"skill":"outlet_list","input":{"n":1.5}}`, c)
+			whole := Input(e, f)
+			all := append(paths(whole, nil), []string{"task", "skills"}, []string{"skill", "kind"}, []string{"context", "labels", "a"}, []string{"nothing"}, []string{"patch", "nodes"})
+			for _, l := range lookups(all) {
+				got, there := l.value(newSubject(e, &f))
+				want, is := below(whole, l.path)
+				if there != is || !cmp.Equal(got, want) {
+					t.Errorf("%s: input.%s: looked up %v %v, in the input %v %v", name, strings.Join(l.path, "."), got, there, want, is)
+				}
+			}
+			reads := engine(t, Embedded()).lookups
+			part := newSubject(e, &f).read(reads)
+			for _, l := range reads {
+				got, there := below(part, l.path)
+				want, is := below(whole, l.path)
+				if there != is || !cmp.Equal(got, want) {
+					t.Errorf("%s: input.%s: given %v %v, in the input %v %v", name, strings.Join(l.path, "."), got, there, want, is)
+				}
+			}
 		}
 	}
 }
