@@ -43,7 +43,7 @@ CC_FOUND := $(shell command -v $${CC:-cc} 2>/dev/null || command -v gcc 2>/dev/n
 RACE     := env CGO_ENABLED=1 GORACE=atexit_sleep_ms=0 $(TEST) -race -gcflags=modernc.org/sqlite/lib=-race=false -gcflags=modernc.org/libc=-race=false
 # The detector does not run packages that start no goroutines (internal/docs looks), nor those
 # whose tests do their work in programs that they start; nor bench, which is no part of the program:
-PLAIN   := ./state/agents ./agentic/model/offline ./audit ./cmd/writ ./executors/artifacts ./executors/plans ./executors/python ./intents ./intents/catalog ./internal/config ./internal/docs ./internal/eval ./internal/keydir ./internal/layering ./internal/problem ./internal/testing/testcount ./schemas ./state ./storage ./storage/internal/judge
+PLAIN   := ./state/agents ./agentic/model/offline ./audit ./cmd/writ ./executors/artifacts ./executors/plans ./executors/python ./intents ./intents/catalog ./internal/config ./internal/docs ./internal/eval ./internal/keydir ./internal/layering ./internal/problem ./internal/testing/testcount ./schemas ./state ./storage ./storage/judge
 # audit verifies side by side, in one place. These tests show it there:
 BESIDE  := ^(TestBundleVerifies|TestGoldenLog)$$
 # And of other packages, tests that go through thousands of cases one after another, or that

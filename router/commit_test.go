@@ -7,9 +7,9 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/memory"
 )
 
 // hookedJournal is a journal that runs a hook once between decision and commit, after the commit,
@@ -277,9 +277,9 @@ func TestOutcomeNotDurable(t *testing.T) {
 	}
 }
 
-func inMemory(w *routertest.World) *memory.Journal {
+func inMemory(w *routertest.World) *journaltest.Journal {
 	w.Helper()
-	j, ok := w.Journal.(*memory.Journal)
+	j, ok := w.Journal.(*journaltest.Journal)
 	if !ok {
 		w.Fatal("not the journal in memory")
 	}

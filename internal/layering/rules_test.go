@@ -65,7 +65,6 @@ var columns = []column{
 	{"policies", 2, []string{"gateway/consoleapi/reads", "cell", "router", "audit", "bench", "internal", "upkeep"}},
 	{"storage", 2, []string{"gateway/consoleapi/reads", "cell", "monitor", "state", "router", "executors", "audit", "bench", "internal", "upkeep"}},
 	{"storage/views", 2, []string{"router/httpapi", "executors"}},
-	{"storage/memory", 2, []string{"internal/testing"}},
 	{"storage/sqlite", 2, drivers},
 	{"storage/blobdir", 2, drivers},
 	{"storage/blobnats", 2, drivers},
@@ -82,7 +81,7 @@ var columns = []column{
 
 	{"schemas", 0, nil},
 	{"bus", 0, nil},
-	{"bus/natsserver", 0, drivers},
+	{"bus/natsserver", 0, append([]string{"internal/testing"}, drivers...)},
 	{"internal/config", 0, nil},
 	{"internal/durable", 0, nil},
 	{"internal/embed", 1, []string{"executors/memory", "executors/knowledge", "internal"}},

@@ -8,7 +8,7 @@ import (
 	"sort"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // markEvery so many groups it is known where one is. Others are searched for between two.

@@ -18,7 +18,7 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/group"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // Headers of a group.

@@ -7,14 +7,14 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/memory"
 )
 
 // BenchmarkAppend is one leaf, from its record to the integrated tree, in
 // batches as the sequencer makes them.
 func BenchmarkAppend(b *testing.B) {
-	j := memory.NewJournal(nil)
+	j := journaltest.NewJournal(nil)
 	for n := 0; int(j.Next()) < b.N; n++ {
 		if err := commit(b.Context(), j, "acme", n); err != nil {
 			b.Fatal(err)

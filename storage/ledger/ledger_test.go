@@ -21,9 +21,9 @@ import (
 	"golang.org/x/mod/sumdb/tlog"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/memory"
 )
 
 // at is the time of every record.
@@ -154,7 +154,7 @@ func (w *world) check(records storage.Records, size int64) {
 // TestThirdPartiesJudge: Tessera's fsck and HTTP client, and the Go checksum
 // database's tlog and note packages verify what we wrote, served and proved.
 func TestThirdPartiesJudge(t *testing.T) {
-	j := memory.NewJournal(nil)
+	j := journaltest.NewJournal(nil)
 	w := newWorld(t, j)
 	for n := range 150 {
 		if err := commit(t.Context(), j, "acme", n); err != nil {

@@ -11,14 +11,14 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/memory"
 )
 
 // TestDamaged: whichever file of a ledger is cut short, the error says what is intact and what to do.
 func TestDamaged(t *testing.T) {
-	j := memory.NewJournal(nil)
+	j := journaltest.NewJournal(nil)
 	w := newWorld(t, j)
 	for n := range 3 {
 		if err := commit(t.Context(), j, "acme", n); err != nil {
@@ -57,7 +57,7 @@ func TestDamaged(t *testing.T) {
 // TestResume: a ledger continues after its last leaf, and refuses to if the
 // journal is not the one that it was made from.
 func TestResume(t *testing.T) {
-	j := memory.NewJournal(nil)
+	j := journaltest.NewJournal(nil)
 	w := newWorld(t, j)
 	for n := range 3 {
 		if err := commit(t.Context(), j, "acme", n); err != nil {
@@ -75,7 +75,7 @@ func TestResume(t *testing.T) {
 	w.end()
 	w.check(j, 8)
 
-	behind := memory.NewJournal(nil)
+	behind := journaltest.NewJournal(nil)
 	for n := range 3 {
 		if err := commit(t.Context(), behind, "acme", n); err != nil {
 			t.Fatal(err)
@@ -107,9 +107,9 @@ func TestResume(t *testing.T) {
 // TestHalt: leaves that another writer put into the log are found, and nothing
 // is appended after them.
 func TestHalt(t *testing.T) {
-	j := memory.NewJournal(nil)
+	j := journaltest.NewJournal(nil)
 	w := newWorld(t, j)
-	other := newWorld(t, memory.NewJournal(nil))
+	other := newWorld(t, journaltest.NewJournal(nil))
 	other.cfg.Dir, other.cfg.Key = w.cfg.Dir, w.cfg.Key
 	w.start()
 	if err := commit(t.Context(), j, "acme", 0); err != nil {
@@ -117,7 +117,7 @@ func TestHalt(t *testing.T) {
 	}
 	w.published(2)
 	// The intruder's journal has two records more.
-	intruder := memory.NewJournal(nil)
+	intruder := journaltest.NewJournal(nil)
 	other.cfg.Records = shifted{j, intruder}
 	for n := range 2 {
 		if err := commit(t.Context(), intruder, "acme", n+5); err != nil {

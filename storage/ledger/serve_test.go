@@ -6,7 +6,7 @@ import (
 	"runtime/debug"
 	"testing"
 
-	"aob.dev/writ/storage/memory"
+	"aob.dev/writ/internal/testing/journaltest"
 )
 
 // descriptors that this process has open.
@@ -22,7 +22,7 @@ func descriptors(t *testing.T) int {
 // TestRefusedPathsLeaveNothingOpen: asking for what is not there costs no
 // descriptor, collected or not.
 func TestRefusedPathsLeaveNothingOpen(t *testing.T) {
-	w := newWorld(t, memory.NewJournal(nil))
+	w := newWorld(t, journaltest.NewJournal(nil))
 	w.start()
 	defer w.end()
 	defer debug.SetGCPercent(debug.SetGCPercent(-1))

@@ -26,8 +26,8 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/testing/egresstest"
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/storage/ledger"
-	"aob.dev/writ/storage/memory"
 )
 
 // witness is one as C2SP tlog-witness has it, written from the specification
@@ -150,7 +150,7 @@ func (w *witness) wait(t *testing.T, status int) {
 // witnessed is a ledger that runs, and grows by intents of two records each.
 func witnessed(t *testing.T) (w *world, more func(total int)) {
 	t.Helper()
-	j := memory.NewJournal(nil)
+	j := journaltest.NewJournal(nil)
 	w = newWorld(t, j)
 	w.start()
 	t.Cleanup(w.end)

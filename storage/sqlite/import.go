@@ -5,7 +5,7 @@ import (
 	"fmt"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // Import appends the next entries of another journal unchanged: they were judged there.

@@ -14,7 +14,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/group"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // DefaultFreeFloor is how much disk must be free, in bytes, for new intents to be

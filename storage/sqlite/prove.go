@@ -8,7 +8,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // DamageError reports that what is stored beside a record differs from its parts, or that a

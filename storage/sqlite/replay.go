@@ -8,7 +8,7 @@ import (
 
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // replay applies every stored record that the state lacks, and shows it to

@@ -13,7 +13,7 @@ import (
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/internal/codec"
 	"aob.dev/writ/storage/internal/group"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // write judges a group against the state and against each other, makes what was

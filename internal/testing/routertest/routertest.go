@@ -18,12 +18,12 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/memory"
 )
 
 // Began is when every world begins.
@@ -159,7 +159,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 		if o.Open != nil {
 			return o.Open(observe)
 		}
-		return memory.NewJournal(observe)
+		return journaltest.NewJournal(observe)
 	})
 	return w
 }
@@ -233,7 +233,7 @@ func (w *World) rates() router.Rates {
 // one in memory.
 func (w *World) Reopen() *World {
 	w.Helper()
-	memory, ok := w.Journal.(*memory.Journal)
+	memory, ok := w.Journal.(*journaltest.Journal)
 	if !ok {
 		w.Fatal("only the journal in memory is reopened")
 	}

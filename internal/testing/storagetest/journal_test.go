@@ -16,10 +16,10 @@ import (
 	"github.com/google/go-cmp/cmp/cmpopts"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/internal/testing/natstest"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/jetstream"
-	"aob.dev/writ/storage/memory"
 	"aob.dev/writ/storage/sqlite"
 )
 
@@ -37,7 +37,7 @@ type openJournal func(t testing.TB, dir string, observe storage.Observer) opened
 // TestJournal runs the suite for every driver.
 func TestJournal(t *testing.T) {
 	var mu sync.Mutex
-	byDir := make(map[string]*memory.Journal)
+	byDir := make(map[string]*journaltest.Journal)
 	servers, accounts := natstest.Start(t, 3), make(map[string]string)
 	for name, open := range map[string]openJournal{
 		"memory": func(_ testing.TB, dir string, observe storage.Observer) opened {
@@ -46,7 +46,7 @@ func TestJournal(t *testing.T) {
 			if before, ok := byDir[dir]; ok {
 				byDir[dir] = before.Reopen(observe)
 			} else {
-				byDir[dir] = memory.NewJournal(observe)
+				byDir[dir] = journaltest.NewJournal(observe)
 			}
 			return byDir[dir]
 		},

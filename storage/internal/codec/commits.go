@@ -4,7 +4,7 @@ import (
 	"encoding/binary"
 	"fmt"
 
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // AppendCommits encodes the commits of a group of records, of which the first has a position:

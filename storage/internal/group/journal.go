@@ -6,7 +6,7 @@ import (
 	"sync"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // Request is one call to a journal that waits for the writer.

@@ -1,5 +1,5 @@
-// Package memory holds a journal in memory, for the tests of those that use one.
-package memory
+// Package journaltest holds a journal in memory, for the tests of those that use one.
+package journaltest
 
 import (
 	"context"
@@ -9,7 +9,7 @@ import (
 	"sync"
 
 	"aob.dev/writ/storage"
-	"aob.dev/writ/storage/internal/judge"
+	"aob.dev/writ/storage/judge"
 )
 
 // Journal is storage.Journal and storage.Records in memory, for the tests of
@@ -31,7 +31,7 @@ var (
 	_ storage.Records = (*Journal)(nil)
 	_ storage.Eraser  = (*Journal)(nil)
 
-	errClosed = errors.New("memory: journal closed")
+	errClosed = errors.New("journal closed")
 )
 
 // NewJournal returns an empty journal. observe may be nil; it is called while
