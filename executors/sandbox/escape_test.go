@@ -7,7 +7,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/executors/sandbox"
-	"aob.dev/writ/executors/sandbox/escape"
+	"aob.dev/writ/internal/testing/escape"
 )
 
 // minProbes guards against a folder that silently became empty.

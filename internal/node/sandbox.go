@@ -31,7 +31,7 @@ func (n *Node) openSandbox(ctx context.Context) error {
 		return ctx.Err()
 	case err != nil:
 		n.noSandbox = err.Error()
-		n.cfg.Log.ErrorContext(ctx, "scripts are refused, as there is no sandbox for them: see writ admin sandbox probe, and start again", slog.String("error", n.noSandbox))
+		n.cfg.Log.ErrorContext(ctx, "scripts are refused, as there is no sandbox for them: see writ doctor, and start again", slog.String("error", n.noSandbox))
 		return nil //nolint:nilerr // exec_python alone is refused
 	}
 	n.box = box
