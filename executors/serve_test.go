@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/testing/executortest"
+	"aob.dev/writ/internal/testing/ticketvectors"
 )
 
 // readIntent is an intent that the handlers of these tests take.

@@ -12,9 +12,9 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/testing/intentstest"
+	"aob.dev/writ/internal/testing/ticketvectors"
 )
 
 // fixedKeys are those of all vectors.

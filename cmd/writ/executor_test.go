@@ -1,9 +1,12 @@
 package main
 
 import (
+	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
+	"log/slog"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -15,6 +18,10 @@ import (
 
 	"github.com/nats-io/nats.go"
 	"github.com/rogpeppe/go-internal/testscript"
+
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/executorcheck"
+	"aob.dev/writ/schemas"
 )
 
 // acme builds the service of testdata/acme, a module of its own, at $ACME; $CATALOG is the
@@ -58,6 +65,39 @@ func outside(ts *testscript.TestScript, w *world, args []string) {
 	end := func() { _ = cmd.Process.Kill(); <-ended }
 	w.services = append(w.services, end)
 	ts.Defer(end)
+}
+
+// judged sends the ticket vectors to a service of executor x-acme, with rows of $CATALOG, and prints
+// those that it answers wrongly: judged COMMAND ARGS….
+func judged(ts *testscript.TestScript, _ *world, args []string) {
+	want(ts, args, 1, "judged COMMAND ARGS…")
+	known := must[*catalog.Catalog](ts)(catalog.Open(ts.Getenv("CATALOG")))
+	row, ok := known.Lookup("x.acme.echo")
+	if !ok {
+		ts.Fatalf("no row of x.acme.echo")
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	check := must[*executorcheck.Check](ts)(executorcheck.Open(ctx, row.Executor, []string{row.Type}, json.RawMessage(`{"text":"hello"}`), slog.New(slog.DiscardHandler)))
+	defer func() { ts.Check(check.Close()) }()
+	check.Result = must[*schemas.Schema](ts)(row.ResultSchema())
+	cmd := exec.CommandContext(ctx, args[0], args[1:]...)
+	cmd.Dir, cmd.Env, cmd.Stderr = ts.MkAbs("."), append(os.Environ(), check.Env()...), ts.Stderr()
+	if lax := ts.Getenv("ACME_LAX"); lax != "" {
+		cmd.Env = append(cmd.Env, "ACME_LAX="+lax)
+	}
+	ts.Check(cmd.Start())
+	defer func() { cancel(); _ = cmd.Wait() }() // killed
+	ts.Check(check.Wait(ctx))
+	passed := 0
+	ts.Check(check.Run(ctx, func(r executorcheck.Result) {
+		if r.OK {
+			passed++
+			return
+		}
+		fmt.Fprintf(ts.Stdout(), "%s: expected %s, got %s %s: %s\n", r.Name, r.Expect, r.Status, r.Got, r.Reason)
+	}))
+	fmt.Fprintf(ts.Stdout(), "%d vectors passed\n", passed)
 }
 
 // killServices kills the services of somebody else: they would come back by themselves

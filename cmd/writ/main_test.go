@@ -38,6 +38,7 @@ func TestMain(m *testing.M) {
 //	sign, step, spoil, large   intents signed with the keys of $WORK/data
 //	accepted, refused          what the router says to them
 //	acme, outside SEED CMD…    a service of somebody else: built, and run
+//	judged CMD…                sends it the ticket vectors, prints what it answers wrongly
 //	gone                       kills them
 //	port                       a free port, at $PORT
 //	admitted, barred SEED      whether a NATS seed connects to $PORT, in the end
@@ -86,7 +87,7 @@ func scripts(dir string) testscript.Params {
 			"get": positive(get), "upload": positive(upload), "submit": positive(submit), "followed": positive(followed), "replace": positive(replace), "save": positive(save), "catalog": positive(checkCatalog), "jwks": positive(checkJWKS),
 			"sign": positive(sign), "step": positive(openStep), "spoil": positive(spoil), "large": positive(large), "accepted": positive(accepted), "refused": positive(refused),
 			"anyone": positive(anyone), "linked": positive(linked), "forge": positive(forge),
-			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "gone": positive(killServices), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
+			"acme": positive(acme), "port": positive(port), "outside": positive(outside), "judged": positive(judged), "gone": positive(killServices), "admitted": positive(admitted), "barred": positive(barred), "resubmit": positive(resubmit),
 			"example": positive(example), "follow": positive(follow), "helped": positive(helped), "configured": positive(configured), "unseen": positive(checkAbsent),
 			"rotate": positive(rotate), "revoke": positive(revoke), "signed": positive(signed),
 			"capture": positive(capture), "verify": positive(verifyJournal), "demo": positive(checkDemo), "verdict": positive(checkVerdict),

@@ -247,10 +247,6 @@ var executorRows = []row{
 	{use: "issue NAME --types T,… --out FILE", short: "Write credentials for an external executor", make: executorIssue},
 	{use: "list", short: "List external executors that have credentials", make: externalList(datadir.Executors)},
 	{use: "revoke NAME", short: "Revoke the credentials of a service; it is disconnected within a second", make: externalRevoke(datadir.Executors)},
-	{
-		use: "check NAME [--catalog DIR] [-- COMMAND ARG …]", short: "Send the ticket test vectors to a service, in any language",
-		make: executorCheck, args: cobra.MinimumNArgs(1),
-	},
 }
 
 var eventRows = []row{
@@ -261,7 +257,6 @@ var eventRows = []row{
 
 var sandboxRows = []row{
 	{use: "run SCRIPT", short: "Run one script as an intent would", make: sandboxRunCommand},
-	{use: "probe", short: "Try to escape from every sandbox driver that works here", make: sandboxProbe},
 	{use: "prepare", short: "Make the Python runtime that the first start would make", make: sandboxPrepare},
 }
 

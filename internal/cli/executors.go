@@ -2,28 +2,23 @@ package cli
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"time"
 
 	"aob.dev/writ/bus"
-	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
-	"aob.dev/writ/upkeep"
 )
 
 // typesOf are the types of an executor: the named ones, or all of its rows.
-func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) ([]string, *catalog.Catalog, error) {
+func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) ([]string, error) {
 	types, err := f.open(ctx)
 	if err != nil {
-		return nil, nil, err
+		return nil, err
 	}
 	var own []string
 	for _, r := range types.Rows() {
@@ -33,17 +28,17 @@ func typesOf(ctx context.Context, f *catalogFlags, name string, named []string) 
 	}
 	slices.Sort(own)
 	if !strings.HasPrefix(name, "x-") || len(own) == 0 {
-		return nil, nil, fmt.Errorf("no vendor's type in the catalog has the executor %s: name the directory of its rows with --catalog, or a router that has them with --catalog-url", name)
+		return nil, fmt.Errorf("no vendor's type in the catalog has the executor %s: name the directory of its rows with --catalog, or a router that has them with --catalog-url", name)
 	}
 	for _, typ := range named {
 		if !slices.Contains(own, typ) {
-			return nil, nil, fmt.Errorf("%s is not a type of executor %s, which has %s", typ, name, strings.Join(own, ", "))
+			return nil, fmt.Errorf("%s is not a type of executor %s, which has %s", typ, name, strings.Join(own, ", "))
 		}
 	}
 	if len(named) > 0 {
 		own = named
 	}
-	return own, types, nil
+	return own, nil
 }
 
 // issuedExecutor is the output of `writ admin executor issue --json`: everything that a service needs,
@@ -65,7 +60,7 @@ func executorIssue(c *command) {
 	c.dataFlag()
 	c.answer = func(args []string) (answer, error) {
 		name := args[0]
-		own, _, err := typesOf(c.Context(), &f, name, types)
+		own, err := typesOf(c.Context(), &f, name, types)
 		if err != nil {
 			return answer{}, err
 		}
@@ -129,96 +124,4 @@ func externalRevoke(kind datadir.Externals) func(c *command) {
 		}
 		c.dataFlag()
 	}
-}
-
-func executorCheck(c *command) {
-	var f catalogFlags
-	var types []string
-	var sample string
-	var wait time.Duration
-	c.answer = func(args []string) (answer, error) {
-		name, command := args[0], args[1:]
-		own, known, err := typesOf(c.Context(), &f, name, types)
-		if err != nil {
-			return answer{}, err
-		}
-		row, _ := known.Lookup(own[0])
-		arguments := json.RawMessage(sample)
-		if sample == "" {
-			if arguments, err = exampleArgs(row); err != nil {
-				return answer{}, malformed(err)
-			}
-		}
-		if arguments, err = canonicalObject(arguments); err != nil {
-			return answer{}, usage(fmt.Errorf("--args: %w", err))
-		}
-		check, err := upkeep.OpenExecutorCheck(c.Context(), name, own, arguments, logger(c.std, "error"))
-		if err != nil {
-			return answer{}, err
-		}
-		if check.Result, err = row.ResultSchema(); err != nil {
-			return answer{}, malformed(errors.Join(err, check.Close()))
-		}
-		results, err := runCheck(c.Context(), c.std, check, command, wait)
-		if err := errors.Join(err, check.Close()); err != nil {
-			return answer{}, err
-		}
-		a := checkAnswer(painter(c.std, c.std.Out), name, results)
-		if a.end == nil {
-			fmt.Fprintf(c.std.Err, "%s: %d vectors passed\n", name, len(results))
-		}
-		return a, nil
-	}
-	f.add(c)
-	c.Flags().StringSliceVar(&types, "types", nil, "intent types (default: all whose rows name the executor); the check sends the first")
-	c.Flags().StringVar(&sample, "args", "", "JSON arguments of that intent (default: made from its schema)")
-	c.Flags().DurationVar(&wait, "wait", 30*time.Second, "how long the service may take to start")
-}
-
-// runCheck starts the service, if a command is given, and sends it every vector.
-func runCheck(ctx context.Context, std IO, check *upkeep.ExecutorCheck, command []string, wait time.Duration) ([]upkeep.CheckResult, error) {
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	if len(command) == 0 {
-		fmt.Fprintln(std.Err, "start the service with:", strings.Join(check.Env(), " "))
-	} else {
-		service := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // G204: the user names the command
-		service.Env = append(os.Environ(), check.Env()...)
-		service.Stdout, service.Stderr = std.Err, std.Err
-		if err := service.Start(); err != nil {
-			return nil, err
-		}
-		defer func() { cancel(); _ = service.Wait() }() // killed
-	}
-	up, stop := context.WithTimeout(ctx, wait)
-	defer stop()
-	if err := check.Wait(up); err != nil {
-		return nil, fmt.Errorf("the service did not start within %s: %w", clock.Words(wait), err)
-	}
-	var results []upkeep.CheckResult
-	err := check.Run(ctx, func(r upkeep.CheckResult) { results = append(results, r) })
-	return results, err
-}
-
-func checkAnswer(p paint, name string, results []upkeep.CheckResult) answer {
-	failed := 0
-	var text strings.Builder
-	for _, r := range results {
-		mark := p.green("pass")
-		if !r.OK {
-			failed++
-			mark = p.red("FAIL")
-		}
-		fmt.Fprintf(&text, "%s  %-36s expected %-18s got %s %s  %s\n", mark, r.Name, r.Expect, r.Status, r.Got, p.dim(r.Doc))
-	}
-	a := answer{text: text.String(), data: struct {
-		Executor string               `json:"executor"`
-		Passed   int                  `json:"passed"`
-		Failed   int                  `json:"failed"`
-		Vectors  []upkeep.CheckResult `json:"vectors"`
-	}{name, len(results) - failed, failed, results}}
-	if failed > 0 || len(results) == 0 {
-		a.end = fmt.Errorf("%s: %d of %d vectors failed: do not use this service", name, failed, len(results))
-	}
-	return a
 }

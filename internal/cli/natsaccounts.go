@@ -19,7 +19,7 @@ func accountsCommand(c *command) {
 			if list != "" {
 				named = strings.Split(list, ",")
 			}
-			types, _, err := typesOf(c.Context(), &f, name, named)
+			types, err := typesOf(c.Context(), &f, name, named)
 			if err != nil {
 				return answer{}, usage(fmt.Errorf("--executor %s: %w", e, err))
 			}

@@ -11,9 +11,9 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/testing/ticketvectors"
 )
 
 // Origin is the log origin of every intent here.

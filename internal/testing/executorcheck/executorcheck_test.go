@@ -1,4 +1,4 @@
-package upkeep
+package executorcheck
 
 import (
 	"context"
@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"aob.dev/writ/bus"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/testing/ticketvectors"
 )
 
 // answering is a bus on which a service answers each dispatch.
@@ -21,10 +21,10 @@ func (a answering) Request(_ context.Context, _ string, data []byte) ([]byte, er
 	return a.answer(data), nil
 }
 
-// TestExecutorCheckIsFresh: however slow a service is, no vector is older than a second when it
+// TestCheckIsFresh: however slow a service is, no vector is older than a second when it
 // comes, so that none is refused for its age alone; and a service that refuses everything for its
 // age passes no forgery.
-func TestExecutorCheckIsFresh(t *testing.T) {
+func TestCheckIsFresh(t *testing.T) {
 	keys, err := ticketvectors.NewKeys()
 	if err != nil {
 		t.Fatal(err)
@@ -34,7 +34,7 @@ func TestExecutorCheckIsFresh(t *testing.T) {
 		raw, _ := json.Marshal(r)
 		return raw
 	}
-	c := &ExecutorCheck{now: func() time.Time { return now }, keys: keys, target: ticketvectors.Target{Executor: "echo", Types: []string{"x.acme.echo"}, Args: json.RawMessage(`{}`)}}
+	c := &Check{now: func() time.Time { return now }, keys: keys, target: ticketvectors.Target{Executor: "echo", Types: []string{"x.acme.echo"}, Args: json.RawMessage(`{}`)}}
 	c.conn = answering{answer: func(data []byte) []byte {
 		sent++
 		var d intents.Dispatch
@@ -47,7 +47,7 @@ func TestExecutorCheckIsFresh(t *testing.T) {
 		return report(intents.Report{Status: intents.Failed, Code: intents.ExecutorTimeout})
 	}}
 	late := 0
-	if err := c.Run(t.Context(), func(r CheckResult) {
+	if err := c.Run(t.Context(), func(r Result) {
 		if r.Got == intents.ExecutorTimeout && r.Expect == intents.SignatureInvalid && r.Name != "" {
 			late++
 			if r.OK {

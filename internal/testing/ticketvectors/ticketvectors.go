@@ -1,7 +1,6 @@
 // Package ticketvectors makes dispatches that an executor must carry out and ones that
 // it must refuse, one failure each, with the code that it must report: for the vectors
-// of executors/testdata, and for external executors in any language (writ admin
-// executor check).
+// of executors/testdata, and for external executors in any language (package executorcheck).
 package ticketvectors
 
 import (

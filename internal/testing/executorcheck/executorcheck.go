@@ -1,4 +1,5 @@
-package upkeep
+// Package executorcheck checks an external executor with the ticket vectors.
+package executorcheck
 
 import (
 	"context"
@@ -15,15 +16,15 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
-	"aob.dev/writ/executors/ticketvectors"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/testing/ticketvectors"
 	"aob.dev/writ/schemas"
 )
 
-// ExecutorCheck is a test environment for an external executor: a bus with a listener, credentials,
+// Check is a test environment for an external executor: a bus with a listener, credentials,
 // and router keys that exist for this check only. Its tickets are valid nowhere else.
-type ExecutorCheck struct {
+type Check struct {
 	// Result is the schema of the result; nil: any result is valid.
 	Result *schemas.Schema
 
@@ -37,10 +38,10 @@ type ExecutorCheck struct {
 	env    []string
 }
 
-// OpenExecutorCheck prepares a check of an executor. types are those that it executes, and args are
+// Open prepares a check of an executor. types are those that it executes, and args are
 // the arguments for the first of them.
-func OpenExecutorCheck(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *ExecutorCheck, err error) {
-	c = &ExecutorCheck{now: time.Now, target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
+func Open(ctx context.Context, name string, types []string, args json.RawMessage, log *slog.Logger) (c *Check, err error) {
+	c = &Check{now: time.Now, target: ticketvectors.Target{Executor: name, Types: types, Args: args}}
 	defer func() {
 		if err != nil {
 			err = errors.Join(err, c.Close())
@@ -78,7 +79,7 @@ func OpenExecutorCheck(ctx context.Context, name string, types []string, args js
 }
 
 // serveKeys publishes the keys as a router does.
-func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
+func (c *Check) serveKeys(ctx context.Context) (url string, err error) {
 	doc, err := json.Marshal(c.keys.JWKS())
 	if err != nil {
 		return "", err
@@ -99,10 +100,10 @@ func (c *ExecutorCheck) serveKeys(ctx context.Context) (url string, err error) {
 
 // Env are the environment variables of the service: WRIT_EXECUTOR, WRIT_NATS_URL,
 // WRIT_NATS_SEED_FILE and WRIT_URL, whose /.well-known/jwks.json has keys and origin.
-func (c *ExecutorCheck) Env() []string { return c.env }
+func (c *Check) Env() []string { return c.env }
 
-// CheckResult is the answer of a service to one vector.
-type CheckResult struct {
+// Result is the answer of a service to one vector.
+type Result struct {
 	Name   string         `json:"name"`
 	Doc    string         `json:"doc"`
 	Expect intents.Code   `json:"expect"`
@@ -116,7 +117,7 @@ type CheckResult struct {
 const lookPause = 50 * time.Millisecond
 
 // Wait returns when the service answers. The error is the context's.
-func (c *ExecutorCheck) Wait(ctx context.Context) error {
+func (c *Check) Wait(ctx context.Context) error {
 	for {
 		_, err := c.conn.Request(ctx, bus.Exec(c.target.Types[0]), nil)
 		if !errors.Is(err, bus.ErrNoResponders) {
@@ -132,7 +133,7 @@ func (c *ExecutorCheck) Wait(ctx context.Context) error {
 const answerWait = 10 * time.Second
 
 // vectors returns all vectors, as of this moment.
-func (c *ExecutorCheck) vectors() ([]*ticketvectors.Vector, error) {
+func (c *Check) vectors() ([]*ticketvectors.Vector, error) {
 	t := c.target
 	t.Now = c.now().UTC().Truncate(time.Second)
 	list, err := ticketvectors.Make(c.keys, t)
@@ -143,7 +144,7 @@ func (c *ExecutorCheck) vectors() ([]*ticketvectors.Vector, error) {
 
 // Run sends every vector and judges the answers. Each is made when it is sent: a deadline computed
 // at the start would have passed if a service is slow, and with it every forgery's.
-func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
+func (c *Check) Run(ctx context.Context, each func(Result)) error {
 	all, err := c.vectors()
 	if err != nil {
 		return err
@@ -171,8 +172,8 @@ func (c *ExecutorCheck) Run(ctx context.Context, each func(CheckResult)) error {
 
 // judge: a valid ticket must be executed, with a result that matches its schema; any other must
 // fail, and not by its deadline alone.
-func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) CheckResult {
-	res := CheckResult{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
+func (c *Check) judge(v *ticketvectors.Vector, reply []byte, err error) Result {
+	res := Result{Name: v.Name, Doc: v.Doc, Expect: v.Expect}
 	if err != nil {
 		res.Reason = "no answer: " + err.Error()
 		return res
@@ -196,7 +197,7 @@ func (c *ExecutorCheck) judge(v *ticketvectors.Vector, reply []byte, err error) 
 }
 
 // Close stops everything and removes its files.
-func (c *ExecutorCheck) Close() error {
+func (c *Check) Close() error {
 	var errs []error
 	if c.http != nil {
 		errs = append(errs, c.http.Close())
