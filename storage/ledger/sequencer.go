@@ -115,7 +115,7 @@ func (l *Ledger) catchUp(ctx context.Context) error {
 	if l.cfg.Held != nil && l.cfg.Held() {
 		return nil // until Wake
 	}
-	batch := make([]Leaf, 0, batchSize)
+	var batch []Leaf // mostly of a few records
 	for rec, err := range l.cfg.Records.Scan(ctx, l.Size()) {
 		if err != nil {
 			return err

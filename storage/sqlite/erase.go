@@ -41,6 +41,7 @@ func (j *Journal) erase(ctx context.Context, positions []int64, which func(codec
 			slots = append(slots, slot)
 		}
 	}
+	defer j.tail.forget()
 	return j.keys.erase(slots)
 }
 

@@ -64,6 +64,7 @@ type Journal struct {
 	dir           string
 	options       JournalOptions
 	keys          *keyFiles
+	tail          tail
 
 	body []byte // used by the writer goroutine only: the buffer that bodies are encoded in
 }

@@ -37,6 +37,9 @@ func (j *Journal) Scan(ctx context.Context, from int64) iter.Seq2[storage.Record
 
 // read returns the entries of a range.
 func (j *Journal) read(ctx context.Context, from, to int64) ([]storage.Entry, error) {
+	if batch := j.tail.read(from, to); batch != nil {
+		return batch, errors.Join(ctx.Err(), j.closedOr(j.Failure()))
+	}
 	batch, err := readEntries(ctx, j.db.readers, j.keys, from, to, nil)
 	if err != nil {
 		return nil, j.closedOr(err)

@@ -62,6 +62,7 @@ func (j *Journal) write(ctx context.Context, batch []*group.Request) {
 func (j *Journal) publish(d *judge.Draft) {
 	j.Mu.Lock()
 	defer j.Mu.Unlock()
+	j.tail.add(d.Entries)
 	for _, e := range d.Entries {
 		j.options.Observer(e)
 		j.State.Apply(e)
