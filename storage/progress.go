@@ -12,7 +12,8 @@ import (
 // Progress is the position that a follower of the journal has reached. Safe for concurrent
 // use.
 type Progress struct {
-	wake chan struct{}
+	wake  chan struct{}
+	began time.Time // when Gather returned last; of its caller
 
 	mu      sync.Mutex    // guards what follows
 	reached int64         // position after the last record that was read
@@ -35,18 +36,28 @@ func (p *Progress) Wake() {
 // Notify receives once there are new records, for the one who follows.
 func (p *Progress) Notify() <-chan struct{} { return p.wake }
 
-// gathering is how long Gather waits for more. What is read here is for people, not for
-// decisions, so that a moment later does no harm.
-const gathering = 30 * time.Millisecond
+// Gather waits at least gathering for more records, and at most mostGathering. What is read here is
+// for people, not for decisions, so that a moment later does no harm.
+const (
+	gathering     = 30 * time.Millisecond
+	mostGathering = 150 * time.Millisecond
+)
 
 // Gather waits until there are new records, and a moment for more of them: many commits of
-// the journal become one of the reader. The error is that of ctx.
+// the journal become one of the reader. The moment is as long as the caller took for the last
+// ones, so that under load it works half of the time at most. The error is that of ctx. One
+// goroutine calls it.
 func (p *Progress) Gather(ctx context.Context) error {
+	more := gathering
+	if !p.began.IsZero() {
+		more = min(max(time.Since(p.began), gathering), mostGathering)
+	}
+	defer func() { p.began = time.Now() }()
 	select {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.wake:
-		return clock.Sleep(ctx, gathering)
+		return clock.Sleep(ctx, more)
 	}
 }
 

@@ -87,8 +87,8 @@ var deaths = []death{
 	{point: failpoint.LedgerAdded, n: 5},
 	{point: failpoint.LedgerIntegrated, n: 4},
 	{point: failpoint.LedgerSigned, n: 3},
-	{point: failpoint.RecorderEvents, n: 5},
-	{point: failpoint.RecorderPlan, n: 6},
+	{point: failpoint.RecorderDocuments, n: 5},
+	{point: failpoint.RecorderDocuments, n: 6},
 	{point: failpoint.RecorderIndex, n: 5},
 	{point: failpoint.RecorderReached, n: 8},
 }

@@ -73,11 +73,10 @@ const (
 	LedgerIntegrated Point = "ledger.integrated" // the leaves are in the tree, no checkpoint says so
 	LedgerSigned     Point = "ledger.signed"     // a checkpoint is signed, not published
 
-	RecorderEvents  Point = "recorder.events"  // the events of a batch of records are written, their plans are not
-	RecorderPlan    Point = "recorder.plan"    // and their plans; their index entries are not
-	RecorderIndex   Point = "recorder.index"   // all of a batch is projected
-	RecorderReached Point = "recorder.reached" // and waiters were notified
-	RecorderPurged  Point = "recorder.purged"  // the documents of an erased user are gone from an index, perhaps not from the next
+	RecorderDocuments Point = "recorder.documents" // a batch of records is projected without its index entries
+	RecorderIndex     Point = "recorder.index"     // all of a batch is projected
+	RecorderReached   Point = "recorder.reached"   // and waiters were notified
+	RecorderPurged    Point = "recorder.purged"    // the documents of an erased user are gone from an index, perhaps not from the next
 )
 
 // Variables of the environment: the point to die at, and from when on.

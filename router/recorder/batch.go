@@ -4,8 +4,9 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"maps"
 	"slices"
+
+	"golang.org/x/sync/errgroup"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/failpoint"
@@ -16,8 +17,8 @@ import (
 const maxBatch = 256
 
 // batch holds the documents of several records, to be written together: per index and tenant in one
-// call. A crash leaves the calls before it written, and in a store without transactions any part of
-// the interrupted one; projected goes back by a whole batch.
+// call. A crash leaves any of the calls written, and in a store without transactions any part of
+// one; those of the search index come after all others. Projected goes back by a whole batch.
 type batch struct {
 	records  int
 	next     int64 // position after its last record
@@ -63,8 +64,8 @@ func (b *batch) refuse(at place, doc storage.Document) {
 	}
 }
 
-// flush writes the batch: events, calls of skills and tools, plans, agents, and the search index
-// last.
+// flush writes the batch: events, calls of skills and tools, plans and agents, and after them the
+// search index.
 func (r *Recorder) flush(ctx context.Context) error {
 	b := r.batch
 	if b.records == 0 {
@@ -78,23 +79,18 @@ func (r *Recorder) flush(ctx context.Context) error {
 	for at := range b.intents {
 		delete(b.refused, at) // the accepted one is the one to find
 	}
-	for _, of := range []struct {
-		index string
-		docs  projections
-		then  failpoint.Point
-	}{
-		{storage.IndexEvents, b.events, failpoint.RecorderEvents},
-		{storage.IndexSkillCalls, b.calls, ""},
-		{storage.IndexMessages, b.messages, ""},
-		{storage.IndexPlans, byTenant(plans, nil), ""},
-		{storage.IndexSchemas, byTenant(b.agents, nil), failpoint.RecorderPlan},
-		{storage.IndexIntents, byTenant(b.intents, b.refused), failpoint.RecorderIndex},
-	} {
-		if err := r.project(ctx, of.index, of.docs); err != nil {
-			return err
-		}
-		failpoint.Hit(of.then)
+	// Together, so that a store with transactions writes them in one.
+	if err := r.together(ctx, map[string]projections{
+		storage.IndexEvents: b.events, storage.IndexSkillCalls: b.calls, storage.IndexMessages: b.messages,
+		storage.IndexPlans: byTenant(plans, nil), storage.IndexSchemas: byTenant(b.agents, nil),
+	}); err != nil {
+		return err
 	}
+	failpoint.Hit(failpoint.RecorderDocuments)
+	if err := r.together(ctx, map[string]projections{storage.IndexIntents: byTenant(b.intents, b.refused)}); err != nil {
+		return err
+	}
+	failpoint.Hit(failpoint.RecorderIndex)
 	if err := r.scrub(ctx); err != nil {
 		return err
 	}
@@ -134,18 +130,26 @@ func byTenant(put, created map[place]storage.Document) projections {
 	return out
 }
 
-// project writes with retries, one tenant after the other.
-func (r *Recorder) project(ctx context.Context, index string, tenants projections) error {
-	for _, tenant := range slices.Sorted(maps.Keys(tenants)) {
-		err := r.patiently(ctx, index, func() error {
-			return r.documents.Project(ctx, tenant, index, *tenants[tenant])
-		})
-		if errors.As(err, new(*storage.SchemaError)) {
-			err = r.each(ctx, tenant, index, *tenants[tenant])
-		}
-		if err != nil {
-			return err
+// sideBySide is how many projections are written at a time.
+const sideBySide = 8
+
+// together writes the projections of indices that do not depend on one another.
+func (r *Recorder) together(ctx context.Context, indices map[string]projections) error {
+	writing, ctx := errgroup.WithContext(ctx)
+	writing.SetLimit(sideBySide)
+	for index, tenants := range indices {
+		for tenant, docs := range tenants {
+			writing.Go(func() error { return r.project(ctx, tenant, index, *docs) })
 		}
 	}
-	return nil
+	return writing.Wait()
+}
+
+// project writes with retries.
+func (r *Recorder) project(ctx context.Context, tenant, index string, docs storage.Projection) error {
+	err := r.patiently(ctx, index, func() error { return r.documents.Project(ctx, tenant, index, docs) })
+	if errors.As(err, new(*storage.SchemaError)) {
+		return r.each(ctx, tenant, index, docs)
+	}
+	return err
 }
