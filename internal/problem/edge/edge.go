@@ -66,6 +66,8 @@ func spared(h http.Handler) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if spare, _ := r.Context().Value(spareKey{}).(bool); spare && r.URL.Path != "/livez" && r.URL.Path != "/readyz" && r.URL.Path != "/health" {
 			w.Header().Set("Connection", "close")
+			// net/http reads what the client still owes of a body, and would wait for a slow one.
+			_ = http.NewResponseController(w).SetReadDeadline(time.Now()) // fails where there is none
 			p := problem.New(intents.Overloaded, "", "there are too many connections")
 			p.RetryAfter = time.Second
 			p.Write(w)

@@ -84,13 +84,13 @@ func TestTraceID(t *testing.T) {
 var impatient = edge.Limits{Header: 200 * time.Millisecond, Body: 500 * time.Millisecond, Idle: 200 * time.Millisecond, Connections: 2, PerAddress: 2, Spare: 1}
 
 // listen serves echoes of what was read of a body, or a problem.
-func listen(t *testing.T) string {
+func listen(t *testing.T, limits edge.Limits) string {
 	t.Helper()
 	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := impatient.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	s := limits.Server(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if p := edge.Check(r); p != nil {
 			p.Write(w)
 			return
@@ -102,7 +102,7 @@ func listen(t *testing.T) string {
 		_, _ = w.Write([]byte("read"))
 	}))
 	ended := make(chan error, 1)
-	go func() { ended <- s.Serve(impatient.Listener(l)) }()
+	go func() { ended <- s.Serve(limits.Listener(l)) }()
 	t.Cleanup(func() {
 		if err := s.Close(); err != nil {
 			t.Error(err)
@@ -124,7 +124,7 @@ func dial(t *testing.T, addr string) net.Conn {
 
 // A client that sends its header byte by byte loses the connection.
 func TestSlowHeader(t *testing.T) {
-	c := dial(t, listen(t))
+	c := dial(t, listen(t, impatient))
 	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nX-Slow: "); err != nil {
 		t.Fatal(err)
 	}
@@ -135,7 +135,7 @@ func TestSlowHeader(t *testing.T) {
 
 // One that never ends its body gets a problem, and loses the connection.
 func TestSlowBody(t *testing.T) {
-	c := dial(t, listen(t))
+	c := dial(t, listen(t, impatient))
 	if _, err := io.WriteString(c, "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n\r\n{"); err != nil {
 		t.Fatal(err)
 	}
@@ -158,7 +158,7 @@ func TestSlowBody(t *testing.T) {
 
 // A connection without a request ends.
 func TestIdle(t *testing.T) {
-	c := dial(t, listen(t))
+	c := dial(t, listen(t, impatient))
 	if _, err := fmt.Fprint(c, "GET / HTTP/1.1\r\nHost: x\r\n\r\n"); err != nil {
 		t.Fatal(err)
 	}
@@ -169,7 +169,7 @@ func TestIdle(t *testing.T) {
 
 // A header beyond what net/http reads is answered, not read on.
 func TestHugeHeader(t *testing.T) {
-	c := dial(t, listen(t))
+	c := dial(t, listen(t, impatient))
 	go func() {
 		_, _ = io.Copy(c, io.MultiReader(strings.NewReader("GET / HTTP/1.1\r\nX: "), io.LimitReader(letters{}, 1<<20)))
 	}()
@@ -190,4 +190,33 @@ func (letters) Read(b []byte) (int, error) {
 		b[i] = 'a'
 	}
 	return len(b), nil
+}
+
+// A spare connection that is refused ends, although its client still owes the body: 32 slow
+// senders would keep health checks out.
+func TestSpareOwesBody(t *testing.T) {
+	patient := impatient
+	patient.Body = time.Hour
+	addr := listen(t, patient)
+	const slow = "POST / HTTP/1.1\r\nHost: x\r\nContent-Length: 1000\r\n"
+	for range patient.Connections { // that a handler reads from
+		c := dial(t, addr)
+		if _, err := io.WriteString(c, slow+"Expect: 100-continue\r\n\r\n"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := io.ReadFull(c, make([]byte, len("HTTP/1.1 100 Continue\r\n\r\n"))); err != nil {
+			t.Fatal(err)
+		}
+	}
+	spare := dial(t, addr)
+	if _, err := io.WriteString(spare, slow+"\r\n{"); err != nil {
+		t.Fatal(err)
+	}
+	if err := spare.SetReadDeadline(time.Now().Add(time.Minute)); err != nil {
+		t.Fatal(err)
+	}
+	got, err := io.ReadAll(spare)
+	if err != nil || !bytes.Contains(got, []byte("OVERLOADED")) {
+		t.Errorf("%q, %v", got, err)
+	}
 }
