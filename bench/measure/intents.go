@@ -96,7 +96,46 @@ func (w *world) intents(ctx context.Context, o Options) (rows []Row, err error) 
 		return nil, err
 	}
 	defer func() { err = errors.Join(err, stop()) }()
-	return against(ctx, w.dir, o.Time, "intents", w.lane(1), w.lane(64))
+	if rows, err = against(ctx, w.dir, o.Time, "intents", w.lane(1), w.lane(64)); err != nil {
+		return nil, err
+	}
+	cpu, err := w.intentCPU(ctx, o.Time)
+	return append(rows, cpu), err
+}
+
+// cpuIntents is how many intents a block of intentCPU has.
+const cpuIntents = 1000
+
+// intentCPU measures what 64 callers spend on one intent, in all of this process: router, bus,
+// executor, journal, ledger and collector. Blocks of verifying the same intents take turns with it.
+func (w *world) intentCPU(ctx context.Context, d time.Duration) (Row, error) {
+	var signed [][]byte
+	var verify []signature
+	took, err := inTurns(ctx, d, func() (_ float64, err error) {
+		if signed, err = w.signLines(cpuIntents); err == nil {
+			verify, err = w.signingInputs(signed)
+		}
+		if err != nil {
+			return 0, err
+		}
+		return block(len(verify), func(i int) error { return verify[i].verify() })
+	}, func() (float64, error) {
+		var next atomic.Int64
+		start := cpuTime()
+		err := together(64, func(int) (bool, error) {
+			i := int(next.Add(1)) - 1
+			if i >= len(signed) {
+				return false, nil
+			}
+			return true, w.submitLines(ctx, signed[i])
+		})
+		return float64(cpuTime()-start) / float64(time.Microsecond) / cpuIntents, err
+	})
+	if err != nil {
+		return Row{}, err
+	}
+	n := int64(len(took[1]) * cpuIntents)
+	return newRow("CPU of one intent, 64 callers / ed25519.Verify", median(took[1]), median(took[0]), "µs CPU", n), nil
 }
 
 // running is overNATS with the ledger behind it.
@@ -219,13 +258,18 @@ func (w *world) lane(callers int) *lane {
 			if i >= len(signed) {
 				return errUsedUp
 			}
-			a, err := w.router.Submit(ctx, signed[i])
-			if err == nil && (a.Code != intents.OK || a.Receipt == "") {
-				err = fmt.Errorf("an intent ended %s: %s", a.Code, a.Reason)
-			}
-			return err
+			return w.submitLines(ctx, signed[i])
 		},
 	}
+}
+
+// submitLines submits a read that must succeed.
+func (w *world) submitLines(ctx context.Context, signed []byte) error {
+	a, err := w.router.Submit(ctx, signed)
+	if err == nil && (a.Code != intents.OK || a.Receipt == "") {
+		err = fmt.Errorf("an intent ended %s: %s", a.Code, a.Reason)
+	}
+	return err
 }
 
 // signLines signs n reads, with fresh grants.
