@@ -17,6 +17,9 @@ const MaxAnswerDepth = 100
 // surrogate, or nesting over MaxAnswerDepth. Unlike Canonical it accepts every
 // number. The error is a *Refusal that quotes no value of the text.
 func Unambiguous(raw []byte) error {
+	if _, ok := scan(raw, false); ok {
+		return nil // canonical: members ascend
+	}
 	switch {
 	case Nesting(raw) > MaxAnswerDepth:
 		return Refuse(PayloadTooLarge, "", "nested deeper than "+strconv.Itoa(MaxAnswerDepth))

@@ -1,6 +1,7 @@
 package router
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"log/slog"
@@ -15,8 +16,14 @@ import (
 // readReport reads an executor's report. No member may occur twice, not even in another case. The
 // content of a result, an event or a line is judged with it.
 func readReport(raw []byte, report *intents.Report) error {
+	if err := json.Unmarshal(raw, report); err != nil {
+		return err
+	}
+	if again, err := intents.MarshalPlain(report); err == nil && bytes.Equal(again, raw) {
+		return nil // as executors of ours write it: each member once
+	}
 	var members map[string]json.RawMessage
-	if err := errors.Join(json.Unmarshal(raw, &members), json.Unmarshal(raw, report)); err != nil {
+	if err := json.Unmarshal(raw, &members); err != nil {
 		return err
 	}
 	read := map[string]bool{}
