@@ -4,6 +4,7 @@
 package storage
 
 import (
+	"bytes"
 	"context"
 	"crypto/hkdf"
 	"crypto/hmac"
@@ -14,7 +15,9 @@ import (
 	"errors"
 	"hash"
 	"iter"
+	"maps"
 	"regexp"
+	"slices"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -100,11 +103,37 @@ func (r Record) Digests() (digests []string) {
 // DigestOf is the record digest over part name to part digest. It fails for names or
 // digests that are no I-JSON.
 func DigestOf(parts map[string]string) (string, error) {
+	if raw, ok := plainParts(parts); ok {
+		return intents.Digest(raw), nil
+	}
 	raw, err := json.Marshal(parts)
 	if err == nil {
 		raw, err = intents.Canonical(raw)
 	}
 	return intents.Digest(raw), err
+}
+
+// plainParts writes the RFC 8785 bytes of parts whose names and digests no JSON escapes: lower-case
+// letters, digits and _, in whose order bytes and UTF-16 agree. ok is false for all others.
+func plainParts(parts map[string]string) (raw []byte, ok bool) {
+	raw = append(make([]byte, 0, 96*len(parts)+2), '{')
+	for _, name := range slices.Sorted(maps.Keys(parts)) {
+		if !plain(name) || !plain(parts[name]) {
+			return nil, false
+		}
+		raw = append(append(append(raw, '"'), name...), `":"`...)
+		raw = append(append(raw, parts[name]...), `",`...)
+	}
+	return append(bytes.TrimSuffix(raw, []byte(",")), '}'), true
+}
+
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // Key names something that at most one intent may take: 128 bits of a digest over its

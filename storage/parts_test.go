@@ -58,3 +58,25 @@ func TestOutcomeParts(t *testing.T) {
 		}
 	}
 }
+
+// TestDigestOf: plain names and digests give the digest of their RFC 8785 bytes, as all others do.
+func TestDigestOf(t *testing.T) {
+	for _, parts := range []map[string]string{
+		{},
+		{"outcome": "0a", "envelope": "ff", "x_1": ""},
+		{`a":"b","c`: "00"},
+		{"a": `00","b":"11`},
+		{"A": "1", "é": "2", "\U0001F600": "3", "\uFFFD": "4", "a<b": "5"},
+	} {
+		raw, err := json.Marshal(parts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if raw, err = intents.Canonical(raw); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := storage.DigestOf(parts); err != nil || got != intents.Digest(raw) {
+			t.Errorf("%v: %s, %v", parts, got, err)
+		}
+	}
+}
