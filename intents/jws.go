@@ -9,6 +9,8 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+
+	"github.com/go-jose/go-jose/v4"
 )
 
 // Media types of the tokens, the "typ" of their protected headers. A signature
@@ -59,17 +61,12 @@ func validKID(kid string) bool {
 	return oneSpelling(kid)
 }
 
-// oneSpelling: base64url as decodeOnly reads it.
-func oneSpelling(encoded string) bool {
-	_, ok := decodeOnly(encoded)
-	return ok
-}
-
-// decodeOnly decodes base64url in its one spelling. The decoder skips line ends, and a
+// oneSpelling: base64url as it is encoded. The decoder skips line ends, and a
 // lenient one ignores unused bits: either would give one token many spellings.
-func decodeOnly(encoded string) (decoded []byte, ok bool) {
-	decoded, err := b64.DecodeString(encoded)
-	return decoded, err == nil && !strings.ContainsAny(encoded, "\r\n")
+func oneSpelling(encoded string) bool {
+	var room [64]byte // for a kid or a signature; what is longer is allocated
+	_, err := b64.AppendDecode(room[:0], []byte(encoded))
+	return err == nil && !strings.ContainsAny(encoded, "\r\n")
 }
 
 // signingInput is what is signed (RFC 7515 §5.1).
@@ -111,7 +108,7 @@ func SignCompact(key Signer, typ string, claims any) (string, error) {
 
 // OpenCompact verifies a compact JWS with the key that keys choose for its kid
 // and decodes its claims, refusing members that are unknown or missing and payloads
-// that are not canonical. There is one algorithm, one spelling of the header, and the key is ours.
+// that are not canonical. go-jose verifies; the algorithm list has one entry and the key is ours.
 func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	encoded, rest, ok := strings.Cut(token, ".")
 	if !ok || strings.Count(rest, ".") != 1 || len(token) > maxToken {
@@ -121,17 +118,19 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 	if err != nil {
 		return Key{}, err
 	}
-	body, sig, _ := strings.Cut(rest, ".")
-	payload, known := decodeOnly(body)
-	signature, signed := decodeOnly(sig)
-	if !known || !signed {
+	if payload, sig, _ := strings.Cut(rest, "."); !oneSpelling(payload) || !oneSpelling(sig) {
 		return Key{}, Refuse(SignatureInvalid, "", "not base64url without padding")
 	}
 	key, err := keys.Key(kid)
 	if err != nil {
 		return Key{}, err
 	}
-	if !key.verifies([]byte(token[:len(token)-len(sig)-1]), signature) { // RFC 7515 §5.2: the text as it came
+	parsed, err := jose.ParseSignedCompact(token, []jose.SignatureAlgorithm{jose.EdDSA})
+	if err != nil {
+		return Key{}, Refuse(SignatureInvalid, "", "not a compact JWS")
+	}
+	payload, err := parsed.Verify(joseVerifier{key})
+	if err != nil {
 		return Key{}, Refuse(SignatureInvalid, "", "signature does not match")
 	}
 	if err := json.Unmarshal(payload, claims); err != nil {
@@ -142,6 +141,22 @@ func OpenCompact(token, typ string, keys Keys, claims any) (Key, error) {
 		return Key{}, Refuse(SignatureInvalid, "", "claims are not canonical: they are spelt otherwise, a name is unknown or differs in case, or a member is missing, null or empty")
 	}
 	return key, nil
+}
+
+// joseVerifier is the one key that go-jose verifies with.
+type joseVerifier struct{ key Key }
+
+var _ jose.OpaqueVerifier = joseVerifier{}
+
+// VerifyPayload implements jose.OpaqueVerifier. The payload is the signing input.
+func (v joseVerifier) VerifyPayload(payload, signature []byte, alg jose.SignatureAlgorithm) error {
+	if alg != jose.EdDSA {
+		return jose.ErrUnsupportedAlgorithm
+	}
+	if !v.key.verifies(payload, signature) {
+		return jose.ErrCryptoFailure
+	}
+	return nil
 }
 
 // maxToken bounds compact tokens: a ticket with inline inputs is the largest.

@@ -47,6 +47,7 @@ var libraries = map[string]struct {
 	"github.com/prometheus/client_golang":                               {why: "it serves"},
 	"github.com/transparency-dev/formats":                               {why: "notes"},
 	"github.com/getkin/kin-openapi":                                     {why: "checks what tests serve"},
+	"github.com/go-jose/go-jose":                                        {why: "reads certificates"},
 	"github.com/spf13":                                                  {why: "flags that are addresses"},
 	"github.com/klippa-app/go-pdfium":                                   {why: "reads documents; no socket of the WebAssembly is given to it"},
 	"github.com/tetratelabs/wazero":                                     {why: "runs WebAssembly, whose sockets only a host configuration opens, and none does"},
