@@ -21,7 +21,6 @@ type item struct {
 	bare    bool        // only the leaf and the position are here
 	leaf    ledger.Leaf // of a bundle's line
 	hash    []byte      // of the leaf, in the tree
-	out     bool        // of the log: the leaf is not in it at this position
 	now     time.Time   // that it was decided at; At, where the record does not say
 	blind   bool        // so much is withheld that what follows from the record is not known
 	missing *missing
@@ -58,10 +57,9 @@ func (o *intent) kid() string {
 	return o.opened.KID()
 }
 
-// bareItem reads a leaf line.
-func bareItem(b *Bare) *item {
-	leaf, err := ledger.ParseLeaf([]byte(b.Leaf))
-	return &item{Record: storage.Record{Position: leaf.Position}, bare: true, leaf: leaf, hash: ledger.LeafHash([]byte(b.Leaf)), err: err}
+// bareItem is a leaf line.
+func bareItem(leaf ledger.Leaf) *item {
+	return &item{Record: storage.Record{Position: leaf.Position}, bare: true, leaf: leaf, hash: leaf.Hash()}
 }
 
 // recordItem reads a record line. Its leaf is made from what the line holds, so

@@ -12,28 +12,31 @@
 //
 // A bundle is JSON lines (UTF-8, "\n"), each an object with one member:
 //
-//	{"bundle":{"v":1,"origin":"writ/…","size":59,"from":0,"complete":true,"first":"…","last":"…","consistency":[…]}}
-//	{"blob":{"digest":"sha256:…","data":"<base64>"}}
-//	{"record":{"position":0,"kind":"control","at":"…","tag":"…","parts":{"control":{"text":"…","salt":"…"}},"proof":"<base64>"}}
-//	{"leaf":{"leaf":"{…}","proof":"<base64>"}}
+//	{"bundle":{"complete":true,"consistency":[…],"first":"…","from":0,"last":"…","origin":"writ/…","size":59,"v":1}}
+//	{"tile":{"around":"<base64>","hashes":"<base64>","index":0}}
+//	{"blob":{"data":"<base64>","digest":"sha256:…"}}
+//	{"record":{"at":"…","kind":"control","parts":{"control":{"salt":"…","text":"…"}},"position":0,"tag":"…"}}
+//	{"leaf":{"at":"…","kind":"intent","position":1,"record_digest":"…","tenant_tag":"…","v":1}}
 //	{"end":{"lines":71,"sha256":"…"}}
 //
-// Records and leaves are in the order of their positions; a blob comes before
-// the first record that needs it. Every line has one legal spelling, the one
-// that this package writes. The last line holds the SHA-256 of all bytes before
-// it: that finds accidents; what finds forgery are signatures and the Merkle
-// tree. docs/spec/ledger.md has the details.
+// Records and leaves are in the order of their positions; the tile of 256
+// leaves that a record or leaf is in comes before the first of them, and a blob before
+// the first record that needs it. Every line is RFC 8785. The last line holds the
+// SHA-256 of all bytes before it: that finds accidents; what finds forgery are signatures
+// and the Merkle tree. docs/spec/ledger.md has the details.
 package audit
 
 import (
 	"bytes"
+	"encoding/base64"
 	"encoding/json"
 	"errors"
-	"fmt"
+	"strings"
 	"unicode/utf8"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
 )
 
 // Version of the bundle format.
@@ -45,53 +48,64 @@ const maxLine = 32 << 20
 // hashSize is that of SHA-256.
 const hashSize = 32
 
+// The members of all lines are in the order of RFC 8785.
+
 // Header is the first line: what the bundle claims to be.
 type Header struct {
-	V        int    `json:"v"`
-	Origin   string `json:"origin"`
-	Size     int64  `json:"size"`             // leaves of the last checkpoint
-	From     int64  `json:"from"`             // records from here on; earlier ones only where later ones rest on them
-	Tenant   string `json:"tenant,omitempty"` // records of this tenant only, and what they rest on
-	Complete bool   `json:"complete"`         // every position is here, as record or as leaf
-	// TagKey shows with Complete that no bare leaf is the tenant's.
-	TagKey      []byte   `json:"tag_key,omitempty"`
-	First       string   `json:"first"` // signed checkpoint of an earlier size
-	Last        string   `json:"last"`  // signed checkpoint that the proofs are for
+	Complete    bool     `json:"complete"` // every position is here, as record or as leaf
 	Consistency [][]byte `json:"consistency"`
 	// Cosigned is the newest checkpoint that witnesses have cosigned, and Way shows
 	// that the log of Last continues its.
-	Cosigned string   `json:"cosigned,omitempty"`
-	Way      [][]byte `json:"way,omitempty"`
+	Cosigned string `json:"cosigned,omitempty"`
+	First    string `json:"first"` // signed checkpoint of an earlier size
+	From     int64  `json:"from"`  // records from here on; earlier ones only where later ones rest on them
+	Last     string `json:"last"`  // signed checkpoint of the tree that the tiles are of
+	Origin   string `json:"origin"`
+	Size     int64  `json:"size"` // leaves of the last checkpoint
+	// TagKey shows with Complete that no bare leaf is the tenant's.
+	TagKey []byte   `json:"tag_key,omitempty"`
+	Tenant string   `json:"tenant,omitempty"` // records of this tenant only, and what they rest on
+	V      int      `json:"v"`
+	Way    [][]byte `json:"way,omitempty"`
+}
+
+// Tile has the hashes of the leaves of a tile (C2SP tlog-tiles), one after another.
+type Tile struct {
+	Around []byte `json:"around"` // nodes that make the root with them
+	Hashes []byte `json:"hashes"`
+	Index  int64  `json:"index"`
+}
+
+// hash of the leaf at a position; nil: it is in another tile.
+func (t *Tile) hash(position int64) []byte {
+	if t == nil || position < 0 || position/ledger.TileWidth != t.Index {
+		return nil
+	}
+	at := position % ledger.TileWidth * hashSize
+	return t.Hashes[min(at, int64(len(t.Hashes))):min(at+hashSize, int64(len(t.Hashes)))]
 }
 
 // Blob is something that decided, by digest: policy files and their list, catalogs.
 type Blob struct {
-	Digest string `json:"digest"`
 	Data   []byte `json:"data"`
+	Digest string `json:"digest"`
 }
 
 // Part of a record: its bytes and salt, or only their digest where it is withheld.
 type Part struct {
-	Text   *string `json:"text,omitempty"`
 	Base64 []byte  `json:"base64,omitempty"` // bytes that are no UTF-8
-	Salt   []byte  `json:"salt,omitempty"`
 	Digest string  `json:"digest,omitempty"` // withheld: hex SHA-256(salt ‖ bytes)
+	Salt   []byte  `json:"salt,omitempty"`
+	Text   *string `json:"text,omitempty"`
 }
 
-// Entry is a record with the proof that it is in the log.
+// Entry is a record.
 type Entry struct {
-	Position int64           `json:"position"`
-	Kind     storage.Kind    `json:"kind"`
 	At       string          `json:"at"`
-	Tag      string          `json:"tag"`
+	Kind     storage.Kind    `json:"kind"`
 	Parts    map[string]Part `json:"parts"`
-	Proof    []byte          `json:"proof"` // inclusion hashes, one after another
-}
-
-// Bare is a leaf whose record is not in the bundle.
-type Bare struct {
-	Leaf  string `json:"leaf"`
-	Proof []byte `json:"proof"`
+	Position int64           `json:"position"`
+	Tag      string          `json:"tag"`
 }
 
 // End is the last line.
@@ -102,43 +116,134 @@ type End struct {
 
 // line has exactly one member.
 type line struct {
-	Bundle *Header `json:"bundle,omitempty"`
-	Blob   *Blob   `json:"blob,omitempty"`
-	Record *Entry  `json:"record,omitempty"`
-	Leaf   *Bare   `json:"leaf,omitempty"`
-	End    *End    `json:"end,omitempty"`
+	Bundle *Header      `json:"bundle,omitempty"`
+	Tile   *Tile        `json:"tile,omitempty"`
+	Blob   *Blob        `json:"blob,omitempty"`
+	Record *Entry       `json:"record,omitempty"`
+	Leaf   *ledger.Leaf `json:"leaf,omitempty"` // whose record is not in the bundle
+	End    *End         `json:"end,omitempty"`
 }
 
 func (l line) encode() ([]byte, error) {
 	var buf bytes.Buffer
 	enc := json.NewEncoder(&buf)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(l)
-	return buf.Bytes(), err
+	if err := enc.Encode(l); err != nil {
+		return nil, err
+	}
+	out, err := intents.Canonical(bytes.TrimSuffix(buf.Bytes(), lineEnd))
+	return append(out, '\n'), err
 }
 
+var lineEnd = []byte("\n")
+
+var errLine = errors.New("not a line of a bundle in its one spelling")
+
 // decodeLine reads a line with its line end, in its one spelling.
-func decodeLine(raw []byte) (line, error) {
-	var l line
-	if err := json.Unmarshal(raw, &l); err != nil {
-		return l, errors.New("not a line of a bundle")
+func decodeLine(raw []byte) (l line, err error) {
+	body, ended := bytes.CutSuffix(raw, lineEnd)
+	tree, ok := intents.Tree(body)
+	root, is := tree.(map[string]any)
+	if !ended || !ok || !is || len(root) != 1 {
+		return l, errLine
 	}
-	n := 0
-	for _, there := range []bool{l.Bundle != nil, l.Blob != nil, l.Record != nil, l.Leaf != nil, l.End != nil} {
-		if there {
-			n++
-		}
+	if record, there := root["record"]; there {
+		l.Record, err = entryOf(record)
+		return l, err
 	}
-	again, err := l.encode()
-	if err != nil || n != 1 || !bytes.Equal(again, raw) {
-		return l, errors.New("not a line of a bundle in its one spelling")
+	if _, there := root["leaf"]; there {
+		leaf, err := ledger.ParseLeaf(body[len(`{"leaf":`) : len(body)-len(`}`)])
+		l.Leaf = &leaf
+		return l, err
+	}
+	if err := json.Unmarshal(body, &l); err != nil {
+		return l, errLine
+	}
+	if again, err := l.encode(); err != nil || !bytes.Equal(again, raw) {
+		return l, errLine
 	}
 	return l, nil
 }
 
+// entryOf takes a record out of the tree of its line: all members, and no others.
+func entryOf(tree any) (*Entry, error) {
+	t := members{of: tree}
+	e := &Entry{At: t.text("at"), Kind: storage.Kind(t.text("kind")), Position: t.count("position"), Tag: t.text("tag")}
+	parts, is := t.take("parts").(map[string]any)
+	e.Parts = make(map[string]Part, len(parts))
+	for name, part := range parts {
+		m := members{of: part}
+		var p Part
+		if text, there := m.take("text").(string); there {
+			p.Text = &text
+		}
+		p.Base64, p.Digest, p.Salt = m.bytes("base64"), m.optional("digest"), m.bytes("salt")
+		e.Parts[name] = p
+		t.odd = t.odd || m.wrong()
+	}
+	if !is || t.wrong() {
+		return nil, errLine
+	}
+	return e, nil
+}
+
+// members takes the members of an object, each once.
+type members struct {
+	of    any
+	taken int
+	odd   bool // one is missing, or is something else
+}
+
+// take returns a member; nil: it is not there.
+func (m *members) take(name string) any {
+	object, _ := m.of.(map[string]any)
+	v := object[name]
+	if v != nil {
+		m.taken++
+	}
+	return v
+}
+
+func (m *members) text(name string) string {
+	s, is := m.take(name).(string)
+	m.odd = m.odd || !is
+	return s
+}
+
+func (m *members) count(name string) int64 {
+	n, _ := m.take(name).(json.Number)
+	i, err := n.Int64()
+	m.odd = m.odd || err != nil
+	return i
+}
+
+// optional is a text that is left out where it is empty.
+func (m *members) optional(name string) string {
+	v := m.take(name)
+	s, is := v.(string)
+	m.odd = m.odd || v != nil && (!is || s == "")
+	return s
+}
+
+func (m *members) bytes(name string) []byte {
+	text := m.optional(name)
+	if text == "" {
+		return nil
+	}
+	raw, err := base64.StdEncoding.Strict().DecodeString(text)
+	m.odd = m.odd || err != nil || strings.ContainsAny(text, "\r\n")
+	return raw
+}
+
+// wrong reports that it is no object, or has other members than those that were taken.
+func (m *members) wrong() bool {
+	object, is := m.of.(map[string]any)
+	return m.odd || !is || m.taken != len(object)
+}
+
 // newEntry is a record as a bundle carries it.
-func newEntry(r storage.Record, tag string, proof [][]byte) *Entry {
-	e := &Entry{Position: r.Position, Kind: r.Kind, At: intents.FormatTime(r.At), Tag: tag, Parts: make(map[string]Part, len(r.Parts)), Proof: join(proof)}
+func newEntry(r storage.Record, tag string) *Entry {
+	e := &Entry{Position: r.Position, Kind: r.Kind, At: intents.FormatTime(r.At), Tag: tag, Parts: make(map[string]Part, len(r.Parts))}
 	for name, body := range r.Parts {
 		p := Part{Salt: r.Salts[name]}
 		if utf8.Valid(body) {
@@ -153,25 +258,4 @@ func newEntry(r storage.Record, tag string, proof [][]byte) *Entry {
 		e.Parts[name] = Part{Digest: digest}
 	}
 	return e
-}
-
-// splitProof splits inclusion hashes.
-func splitProof(proof []byte) ([][]byte, error) {
-	if len(proof)%hashSize != 0 || len(proof) > 64*hashSize {
-		return nil, fmt.Errorf("proof has %d bytes", len(proof))
-	}
-	var out [][]byte
-	for ; len(proof) > 0; proof = proof[hashSize:] {
-		out = append(out, proof[:hashSize:hashSize])
-	}
-	return out, nil
-}
-
-// join makes one string of inclusion hashes; never nil.
-func join(proof [][]byte) []byte {
-	out := make([]byte, 0, len(proof)*hashSize)
-	for _, h := range proof {
-		out = append(out, h...)
-	}
-	return out
 }

@@ -7,6 +7,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/ledger"
 )
 
 // written are lines as an exporter writes them.
@@ -15,13 +16,14 @@ func written(t testing.TB) (out [][]byte, lines []line) {
 	salt := bytes.Repeat([]byte{7}, 32)
 	text := func(s string) Part { return Part{Text: &s, Salt: salt} }
 	lines = []line{
-		{Record: &Entry{Position: 23, Kind: storage.KindIntent, At: "2026-11-20T10:00:00.000Z", Tag: "ab", Proof: salt, Parts: map[string]Part{
+		{Record: &Entry{Position: 23, Kind: storage.KindIntent, At: "2026-11-20T10:00:00.000Z", Tag: "ab", Parts: map[string]Part{
 			"envelope": text(`{"header":"h","payload":"{\"a\":\"\\u003c\\n<&>\"}","sig":"s"}`), "facts": text("\"é\\\t\n\r\""), "grant": {Digest: "cd"},
 		}}},
-		{Record: &Entry{Position: 0, Kind: storage.KindControl, At: "x", Tag: "ab", Proof: salt, Parts: map[string]Part{"control": text("{\"\u2028\"}")}}},
-		{Record: &Entry{Position: 24, Kind: storage.KindOutcome, At: "x", Tag: "ab", Proof: salt, Parts: map[string]Part{"outcome": text("{}"), "raw": {Base64: []byte{0xff}, Salt: salt}}}},
-		{Leaf: &Bare{Leaf: `{"at":"x"}`, Proof: salt}},
-		{Leaf: &Bare{Leaf: "", Proof: []byte{}}},
+		{Record: &Entry{Position: 0, Kind: storage.KindControl, At: "x", Tag: "ab", Parts: map[string]Part{"control": text("{\"\u2028\"}")}}},
+		{Record: &Entry{Position: 24, Kind: storage.KindOutcome, At: "x", Tag: "ab", Parts: map[string]Part{"outcome": text("{}"), "raw": {Base64: []byte{0xff}, Salt: salt}}}},
+		{Leaf: &ledger.Leaf{At: "x", Kind: storage.KindIntent, Position: 3, RecordDigest: "sha256:ab", TenantTag: "ab", V: ledger.LeafVersion}},
+		{Tile: &Tile{Around: []byte{}, Hashes: salt, Index: 3}},
+		{Blob: &Blob{Digest: "sha256:ab", Data: []byte("<&>")}},
 		{End: &End{Lines: 3, SHA256: "ab"}},
 	}
 	for _, l := range lines {

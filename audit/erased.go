@@ -48,6 +48,9 @@ func (m *missing) reason() string {
 // may be, and whether a mask accounts for them; if not, an erasure has to.
 func (it *item) mayMiss() error {
 	all := slices.Sorted(maps.Keys(it.Erased))
+	for i, name := range all { // they are retained, and their line is not
+		all[i] = strings.Clone(name)
+	}
 	gone := all
 	var may []string
 	for _, parts := range state.ErasedParts[it.Kind] {
@@ -78,7 +81,7 @@ func (it *item) mayMiss() error {
 			return errors.New("the grant is withheld, and the intent is not")
 		}
 	}
-	it.missing = &missing{position: it.Position, kind: it.Kind, tag: it.leaf.TenantTag, parts: all}
+	it.missing = &missing{position: it.Position, kind: it.Kind, tag: strings.Clone(it.leaf.TenantTag), parts: all}
 	return nil
 }
 

@@ -78,6 +78,7 @@ type exporter struct {
 	from    int64
 	last    ledger.Checkpoint
 	prover  *ledger.Prover
+	tiles   int64 // index after the last tile that was written
 }
 
 // ErrNoCheckpoint reports that a log was cut off before its first checkpoint: a bundle would prove nothing.

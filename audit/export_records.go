@@ -109,18 +109,18 @@ func (x *exporter) addInputs(ctx context.Context, p *piece, tenant string) error
 
 // ship writes the lines of a record, and counts them.
 func (x *exporter) ship(ctx context.Context, p *piece) error {
-	proof, err := x.prover.Inclusion(ctx, p.Position)
-	if err != nil {
-		return err
-	}
-	if p.bare {
-		x.done.Leaves++
-		return x.write(line{Leaf: &Bare{Leaf: string(ledger.NewLeaf(p.Record, p.tag).Bytes()), Proof: join(proof)}})
-	}
 	for _, l := range p.before {
 		if err := x.write(l); err != nil {
 			return err
 		}
+	}
+	if err := x.tile(ctx, p.Position/ledger.TileWidth); err != nil {
+		return err
+	}
+	if p.bare {
+		x.done.Leaves++
+		leaf := ledger.NewLeaf(p.Record, p.tag)
+		return x.write(line{Leaf: &leaf})
 	}
 	rec := p.Record
 	if x.sel.Masked && !p.rests && p.intent != nil && p.intent.decision.Masks() {
@@ -130,7 +130,20 @@ func (x *exporter) ship(ctx context.Context, p *piece) error {
 	if len(rec.Erased) > 0 {
 		x.done.Withheld++
 	}
-	return x.write(line{Record: newEntry(rec, p.tag, proof)})
+	return x.write(line{Record: newEntry(rec, p.tag)})
+}
+
+// tile writes a tile before the first of its records and leaves.
+func (x *exporter) tile(ctx context.Context, index int64) error {
+	if index < x.tiles {
+		return nil
+	}
+	x.tiles = index + 1
+	hashes, around, err := x.prover.Tile(ctx, index)
+	if err != nil {
+		return err
+	}
+	return x.write(line{Tile: &Tile{Around: around, Hashes: hashes, Index: index}})
 }
 
 // write writes a line.

@@ -62,7 +62,7 @@ func resum(t testing.TB, lines [][]byte) []byte {
 func TestMalformed(t *testing.T) {
 	for _, raw := range []string{
 		"", "\n", "{}\n", "{\"bundle\":{}}\n", "null\n", "\x1f\x8b", "{\"bundle\":{\"v\":1}}\n", "{\"end\":{\"lines\":0,\"sha256\":\"\"}}\n",
-		`{"bundle":{"v":1,"origin":"writ/x","size":1,"from":0,"complete":true,"first":"","last":"","consistency":[]}}` + "\n",
+		`{"bundle":{"complete":true,"consistency":[],"first":"","from":0,"last":"","origin":"writ/x","size":1,"v":1}}` + "\n",
 	} {
 		r, err := audit.Verify(t.Context(), bytes.NewReader([]byte(raw)), audit.Options{Replay: true})
 		if err == nil && r.OK {

@@ -31,9 +31,7 @@ func TestRecordHiddenBehindItsLeaf(t *testing.T) {
 		switch r := l.Record; {
 		case r != nil && r.Position >= at: // the intent and its outcome
 			leaf := ledger.Leaf{At: r.At, Kind: r.Kind, Position: r.Position, RecordDigest: w.Records()[r.Position].Digest(), TenantTag: r.Tag, V: ledger.LeafVersion}
-			bare, err := json.Marshal(map[string]audit.Bare{"leaf": {Leaf: string(leaf.Bytes()), Proof: r.Proof}})
-			w.Must(err)
-			line = append(bare, '\n')
+			line = fmt.Appendf(nil, `{"leaf":%s}`+"\n", leaf.Bytes())
 		case bytes.HasPrefix(line, []byte(`{"end":`)):
 			sum := sha256.Sum256(out.Bytes())
 			line = fmt.Appendf(nil, `{"end":{"lines":%d,"sha256":%q}}`+"\n", n, hex.EncodeToString(sum[:]))

@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"bytes"
 	"cmp"
 	"context"
 	"errors"
@@ -22,7 +23,7 @@ type batch struct {
 	raw     [][]byte
 	records []storage.Record
 	cut     bool               // the last line is not whole
-	log     *ledger.Checkpoint // nil: inclusion in the log is not checked
+	log     *ledger.Checkpoint // nil: that the tiles are the log's is not checked
 	parsed  []parsedLine
 }
 
@@ -68,19 +69,17 @@ func (b *batch) decode() {
 		if p.line, p.err = decodeLine(raw); p.err != nil {
 			return
 		}
-		var proof []byte
 		switch {
 		case p.Record != nil:
-			p.item, proof = recordItem(p.Record), p.Record.Proof
+			p.item = recordItem(p.Record)
 		case p.Leaf != nil:
-			p.item, proof = bareItem(p.Leaf), p.Leaf.Proof
+			p.item = bareItem(*p.Leaf)
+		case p.Tile != nil && b.log != nil && ledger.VerifyTile(*b.log, p.Tile.Index, p.Tile.Hashes, p.Tile.Around) != nil:
+			p.err = errors.New("the log has another tile here")
+			return
 		case p.Blob != nil && intents.Digest(p.Blob.Data) != p.Blob.Digest:
 			p.err = errors.New("a blob is not what its digest says: " + p.Blob.Digest)
 			return
-		}
-		if p.item != nil && b.log != nil {
-			hashes, err := splitProof(proof)
-			p.item.out = err != nil || ledger.VerifyInclusion(*b.log, p.item.Position, p.item.hash, hashes) != nil
 		}
 	}
 }
@@ -205,6 +204,9 @@ func (v *verifier) applyLine(p *parsedLine, jobs *[]*job) error {
 	case p.Blob != nil:
 		v.replayer.keep(p.Blob.Digest, p.Blob.Data)
 		return nil
+	case p.Tile != nil:
+		v.tile = p.Tile
+		return nil
 	case p.End != nil:
 		v.end(p.End, v.lines.endCount, v.lines.endSum)
 		return nil
@@ -230,7 +232,7 @@ func (v *verifier) applyLine(p *parsedLine, jobs *[]*job) error {
 	j, err := v.applier.take(it)
 	// A fault found while applying may follow from a changed record: that
 	// it is not in the log is then the better reason.
-	if it.out {
+	if !bytes.Equal(it.hash, v.tile.hash(it.Position)) {
 		return errors.New("it is not the record that the log has at this position")
 	}
 	if err != nil {

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
@@ -45,10 +46,7 @@ func TestTenant(t *testing.T) {
 			hidden = e.Position
 			leaves, err := w.source(w.Journal).Ledger.Leaves(t.Context(), hidden, hidden+1, w.Journal.Next())
 			w.Must(err)
-			enc := json.NewEncoder(&out)
-			enc.SetEscapeHTML(false)
-			w.Must(enc.Encode(map[string]audit.Bare{"leaf": {Leaf: string(leaves[0]), Proof: e.Proof}}))
-			continue
+			line = fmt.Appendf(nil, `{"leaf":%s}`+"\n", leaves[0])
 		}
 		out.Write(line)
 	}

@@ -69,6 +69,7 @@ type verifier struct {
 	last    ledger.Checkpoint
 	applier *applier
 
+	tile  *Tile // the last one, which the log has
 	next  int64 // position after the last item
 	gaps  bool
 	ended bool

@@ -24,6 +24,14 @@ func Canonical(raw []byte) ([]byte, error) {
 	return c.bytes, err
 }
 
+// Tree returns the value of a JSON text that already is its RFC 8785 bytes, as encoding/json
+// reads it with UseNumber; false for any other text. Its strings are parts of one copy of the
+// text, unless they had escapes.
+func Tree(raw []byte) (any, bool) {
+	c, ok := scan(raw, true)
+	return c.tree, ok
+}
+
 // canonical is a canonical JSON text with its value tree and some places in it.
 type canonical struct {
 	bytes          []byte
@@ -232,11 +240,42 @@ func (s *scanner) string() (any, bool) {
 // unquote returns the value of a quoted string. One without escapes is returned as written.
 func (s *scanner) unquote(from, to int, escaped bool) string {
 	if escaped {
-		var text string
-		_ = json.Unmarshal(s.b[from:to], &text) // it has been scanned
-		return text
+		return unescape(s.b[from+1 : to-1])
 	}
 	return s.part(from+1, to-1)
+}
+
+// unescape returns the value of a text between quotes that was scanned: nothing else than what
+// escape reads follows a backslash.
+func unescape(inside []byte) string {
+	var out strings.Builder
+	out.Grow(len(inside))
+	for {
+		at := bytes.IndexByte(inside, '\\')
+		if at < 0 {
+			out.Write(inside)
+			return out.String()
+		}
+		out.Write(inside[:at])
+		c := inside[at+1]
+		inside = inside[at+2:]
+		switch c {
+		case 'b':
+			c = '\b'
+		case 'f':
+			c = '\f'
+		case 'n':
+			c = '\n'
+		case 'r':
+			c = '\r'
+		case 't':
+			c = '\t'
+		case 'u':
+			c, _ = control(inside)
+			inside = inside[len("0000"):]
+		}
+		out.WriteByte(c)
+	}
 }
 
 func (s *scanner) part(from, to int) string {

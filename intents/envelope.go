@@ -217,10 +217,19 @@ func (e *Envelope) Signed() Signed {
 	return Signed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
 }
 
-// ReadSigned reads the part "envelope" of a record.
+// ReadSigned reads the part "envelope" of a record: strict I-JSON.
 func ReadSigned(part []byte) (s Signed, err error) {
-	err = json.Unmarshal(part, &s)
-	return s, err
+	c, err := canonicalize(part, true)
+	if err != nil {
+		return s, err
+	}
+	var t taker
+	members := t.object(c.tree)
+	s = Signed{Header: t.text(members["header"]), Payload: t.text(members["payload"]), Sig: t.text(members["sig"])}
+	if c.tree == nil || t.odd {
+		return Signed{}, Refuse(SchemaInvalid, "", "part envelope is not header, payload and sig")
+	}
+	return s, nil
 }
 
 // Body of a recorded envelope, which was validated before it was recorded.

@@ -119,3 +119,55 @@ func TestProverBadTiles(t *testing.T) {
 		}
 	}
 }
+
+// TestTile: the tiles of trees of any size are those of their roots, in one way alone.
+func TestTile(t *testing.T) {
+	l := newHashedLog(t, 70_000)
+	for _, size := range []int64{1, 2, 255, 256, 257, 511, 512, 513, 1000, 65_536, 65_537, 70_000} {
+		root, err := tlog.TreeHash(size, l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		c := Checkpoint{Size: size, Root: root[:]}
+		p := l.prover(size, new(int))
+		last := (size - 1) / TileWidth
+		for _, index := range []int64{0, 1, last / 2, last - 1, last} {
+			if index < 0 || index > last {
+				continue
+			}
+			hashes, around, err := p.Tile(t.Context(), index)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := VerifyTile(c, index, hashes, around); err != nil {
+				t.Fatalf("tile %d of %d: %v", index, size, err)
+			}
+			for name, wrong := range map[string]error{
+				"another index": VerifyTile(c, index+1, hashes, around),
+				"index below":   VerifyTile(c, index-1, hashes, around),
+				"cut":           VerifyTile(c, index, hashes[:len(hashes)-32], around),
+				"longer":        VerifyTile(c, index, append(hashes[:len(hashes):len(hashes)], hashes[:32]...), around),
+				"more around":   VerifyTile(c, index, hashes, append(around[:len(around):len(around)], hashes[:32]...)),
+				"half a hash":   VerifyTile(c, index, hashes[:len(hashes)-1], around),
+				"another root":  VerifyTile(Checkpoint{Size: size, Root: make([]byte, 32)}, index, hashes, around),
+				"none":          VerifyTile(Checkpoint{Root: c.Root}, index, hashes, around),
+			} {
+				if wrong == nil {
+					t.Errorf("tile %d of %d: %s", index, size, name)
+				}
+			}
+			for _, of := range [][]byte{hashes, around} {
+				for at := 0; at < len(of); at += 32 {
+					of[at] ^= 1
+					if VerifyTile(c, index, hashes, around) == nil {
+						t.Fatalf("tile %d of %d: another hash", index, size)
+					}
+					of[at] ^= 1
+				}
+			}
+		}
+		if _, _, err := p.Tile(t.Context(), last+1); err == nil {
+			t.Errorf("tile %d of %d leaves", last+1, size)
+		}
+	}
+}

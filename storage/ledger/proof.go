@@ -1,13 +1,16 @@
 package ledger
 
 import (
+	"bytes"
 	"context"
+	"crypto/sha256"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
 	"os"
 	"regexp"
+	"slices"
 
 	"github.com/transparency-dev/merkle/compact"
 	"github.com/transparency-dev/merkle/proof"
@@ -157,6 +160,73 @@ func (p *Prover) Consistency(ctx context.Context, first int64) ([][]byte, error)
 		return nil, fmt.Errorf("ledger: %w", err)
 	}
 	return p.prove(ctx, of)
+}
+
+// TileWidth is how many leaves a tile has; the last one may have fewer.
+const TileWidth = layout.TileWidth
+
+// tileRange are the leaves of a tile in a tree: from the first on, to before the last.
+func tileRange(index, size int64) (from, to uint64, ok bool) {
+	if index < 0 || size < 1 || index > (size-1)/TileWidth {
+		return 0, 0, false
+	}
+	return uint64(index) * TileWidth, uint64(min((index+1)*TileWidth, size)), true
+}
+
+// Tile is the hashes of the leaves of a tile, one after another, and the nodes around them that
+// together with these make the root: VerifyTile checks that.
+func (p *Prover) Tile(ctx context.Context, index int64) (hashes, around []byte, err error) {
+	from, to, ok := tileRange(index, int64(p.nodes.size)) //nolint:gosec // G115: it was one
+	if !ok {
+		return nil, nil, ErrPending
+	}
+	t, err := p.nodes.tile(ctx, tileID{0, uint64(index)}) //nolint:gosec // G115: checked above
+	if err != nil {
+		return nil, nil, fmt.Errorf("ledger: %w", err)
+	}
+	around = []byte{}
+	for _, id := range compact.RangeNodes(to, p.nodes.size, compact.RangeNodes(0, from, nil)) {
+		hash, err := p.nodes.node(ctx, id)
+		if err != nil {
+			return nil, nil, fmt.Errorf("ledger: %w", err)
+		}
+		around = append(around, hash...)
+	}
+	return t[0], around, nil
+}
+
+// VerifyTile checks that these are the hashes of the leaves of a tile, in the tree of a verified
+// checkpoint, by one compact range from its first leaf to its last.
+func VerifyTile(c Checkpoint, index int64, hashes, around []byte) error {
+	from, to, ok := tileRange(index, c.Size)
+	size := uint64(c.Size) //nolint:gosec // G115: checked above
+	width, before, after := to-from, compact.RangeSize(0, from), compact.RangeSize(to, size)
+	if !ok || uint64(len(hashes)) != width*sha256.Size || len(around) != (before+after)*sha256.Size {
+		return fmt.Errorf("no tile %d of a tree of %d leaves", index, c.Size)
+	}
+	nodes := slices.Collect(slices.Chunk(around, sha256.Size))
+	f := compact.RangeFactory{Hash: rfc6962.DefaultHasher.HashChildren}
+	tree, err := f.NewRange(0, from, nodes[:before:before]) // a range appends to it
+	if err != nil {
+		return err
+	}
+	for leaf := range slices.Chunk(hashes, sha256.Size) {
+		if err := tree.Append(leaf, nil); err != nil {
+			return err
+		}
+	}
+	rest, err := f.NewRange(to, size, nodes[before:])
+	if err == nil {
+		err = tree.AppendRange(rest, nil)
+	}
+	if err != nil {
+		return err
+	}
+	root, err := tree.GetRootHash(nil)
+	if err == nil && !bytes.Equal(root, c.Root) {
+		err = fmt.Errorf("tile %d is not that of the checkpoint", index)
+	}
+	return err
 }
 
 // prove makes a proof of the nodes that it consists of.

@@ -50,18 +50,29 @@ const hash = (...parts) => parts.reduce((h, part) => h.update(part), createHash(
 const LEAF = Buffer.of(0);
 const NODE = Buffer.of(1);
 
-// included is RFC 9162 §2.1.3.2.
-function included(leaf, index, size, proof, root) {
-  let [fn, sn, r] = [index, size - 1, leaf];
-  for (const p of proof) {
-    if (sn === 0) return false;
-    if (fn % 2 === 1 || fn === sn) {
-      r = hash(NODE, p, r);
-      while (fn % 2 === 0 && fn !== 0) [fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)];
-    } else r = hash(NODE, r, p);
-    [fn, sn] = [Math.floor(fn / 2), Math.floor(sn / 2)];
-  }
-  return sn === 0 && r.equals(root);
+const WIDTH = 256;
+
+const hashesOf = (text) => {
+  const all = Buffer.from(text, "base64");
+  must(all.length % 32 === 0, "hashes of another length");
+  return Array.from({ length: all.length / 32 }, (_, i) => all.subarray(32 * i, 32 * i + 32));
+};
+
+// readTile gives the leaf hashes of a tile: with the whole subtrees around it, in order, they make
+// the root (RFC 9162 §2.1.1).
+function readTile({ index, hashes, around }, size, root) {
+  const first = index * WIDTH;
+  const [leaves, rest, last] = [hashesOf(hashes), hashesOf(around), Math.min(first + WIDTH, size)];
+  const tree = (from, to) => {
+    let half = 1;
+    while (half * 2 < to - from) half *= 2;
+    const whole = to - from === 1 || half * 2 === to - from;
+    if (whole && (to <= first || from >= last)) return rest.shift();
+    if (to - from === 1) return leaves[from - first];
+    return hash(NODE, tree(from, from + half), tree(from + half, to));
+  };
+  must(leaves.length === last - first && tree(0, size)?.equals(root) && rest.length === 0, "a tile that is not the log's");
+  return { first, leaves };
 }
 
 // readCheckpoint takes a signed note apart; checkpointBy says whether a key has signed it.
@@ -111,7 +122,13 @@ export function read(bytes, fail) {
   const checkpoint = readCheckpoint(header.last);
   must(checkpoint.origin === header.origin && checkpoint.size === header.size, "another checkpoint than the header's");
   const [blobs, records] = [new Map(), []];
+  let tile;
   for (const line of lines) {
+    if (line.tile) {
+      fail.position = records.length;
+      tile = readTile(line.tile, header.size, checkpoint.root);
+      continue;
+    }
     if (line.blob) {
       const data = Buffer.from(line.blob.data, "base64");
       must(digest(data) === line.blob.digest, "a blob that is not what its digest says");
@@ -123,9 +140,7 @@ export function read(bytes, fail) {
     must(r && r.position === records.length, "a record is left out");
     const { bodies, withheld, digest: record_digest } = parts(r);
     const leaf = hash(LEAF, jcs({ at: r.at, kind: r.kind, position: r.position, record_digest, tenant_tag: r.tag, v: 1 }));
-    const proof = Buffer.from(r.proof, "base64");
-    const hashes = Array.from({ length: proof.length / 32 }, (_, i) => proof.subarray(32 * i, 32 * i + 32));
-    must(included(leaf, r.position, header.size, hashes, checkpoint.root), "not in the log");
+    must(tile?.leaves[r.position - tile.first]?.equals(leaf), "not in the log");
     records.push({ ...r, bodies, withheld, digest: record_digest });
   }
   fail.position = -1;
