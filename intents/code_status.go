@@ -17,8 +17,8 @@ var signerHints = map[Code]string{
 	ConflictIdempotency: "use another key, or set context.occurrence if the same intent is meant twice",
 	InFlight:            "ask for the intent by its intent_id, or send Prefer: wait=n",
 	MalformedArgs:       "change what the reason names, then sign it again under a new idempotency key",
-	ApprovalExpired:     "sign it again under a new idempotency key, and tell those who may approve: writ approvals list",
-	Cancelled:           "nothing more is carried out; if it is still wanted, sign it again under a new idempotency key",
+	ApprovalExpired:     "sign it again under a new idempotency key, and tell the approvers: writ approvals list",
+	Cancelled:           "if it is still wanted, sign it again under a new idempotency key",
 }
 
 // SignerHint is the hint for the signer of the intent; Hint is for callers whose requests writ signs.
@@ -69,7 +69,7 @@ var codes = []CodeInfo{
 	{MemoryLock, 409, true, "another task holds the memory lock", "try again after a second, then less often, until the other task has ended"},
 	{ContractViolation, 422, false, "the data does not match return_spec", "correct the data, or return_spec; each of violations has expected and actual"},
 	{ApprovalRejected, 403, false, "an approver rejected it", "do what the approver asks for in the reason, or nothing"},
-	{ApprovalExpired, 410, false, "nobody approved it in time", "send it again, and tell those who may approve: writ approvals list"},
+	{ApprovalExpired, 410, false, "nobody approved it in time", "send it again, and tell the approvers: writ approvals list"},
 	{Cancelled, 409, false, "cancelled", "nothing more is carried out; if it is still wanted, ask again"},
 	{RateLimited, 429, true, "too many requests", "try again after Retry-After"},
 	{NotFound, 404, false, "not found, or not visible to this caller", "check the id, and the tenant and user of the API key; lists such as writ plan list show what this caller may see"},
