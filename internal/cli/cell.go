@@ -1,9 +1,12 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"os"
+	"strings"
+	"time"
 
 	"aob.dev/writ/cell"
 	"aob.dev/writ/intents/catalog"
@@ -88,4 +91,94 @@ func cellStatus(c *command) {
 		}
 		return answer{data: s, text: render("cell", s), end: unless(s.Router != "" && s.Recorder != "", "the cell is not whole")}, nil
 	})
+}
+
+func serveCommand(c *command) {
+	load := c.configFlags(config.Every)
+	c.run = func(roles []string) error {
+		if err := node.CheckRoles(roles); err != nil {
+			return usage(err)
+		}
+		cfg, err := load()
+		if err != nil {
+			return err
+		}
+		return serve(c.Context(), c.std, cfg, c.configFile(), roles)
+	}
+}
+
+// serve runs some roles until ctx ends.
+func serve(ctx context.Context, std IO, c config.Config, file string, roles []string) error {
+	cluster, err := clusterOf(c)
+	if err != nil {
+		return usage(err)
+	}
+	cluster.Roles = roles
+	return runNode(ctx, std, c, file, extras{}, cluster, func(std IO, n *node.Node, _ *models, took time.Duration) {
+		fmt.Fprintf(std.Err, "%s as %s on http://%s in %.1f s\n", painter(std, std.Err).bold(strings.Join(roles, ", ")), c.Instance, n.Addr(), took.Seconds())
+	})
+}
+
+// clusterOf is the cluster of the configuration. Stores that only one process can use are refused.
+func clusterOf(c config.Config) (*node.Cluster, error) {
+	out := &node.Cluster{
+		Bus: cell.Bus{URLs: c.Bus, Seeds: c.BusKeys, Instance: c.Instance}, Keys: c.Keys, Routers: c.Routers, Recorders: c.Recorders,
+	}
+	if c.BusCA != "" {
+		var err error
+		if out.Bus.CA, err = os.ReadFile(c.BusCA); err != nil {
+			return nil, fmt.Errorf("bus_ca: %w", err)
+		}
+	}
+	if err := out.Bus.Validate(); err != nil {
+		return nil, err
+	}
+	switch at, err := blobs(c); {
+	case err != nil:
+		return nil, err
+	case at.Local():
+		return nil, errors.New("blobs: the processes of a cluster share an object store: name it with --blobs s3://… or --blobs nats://…")
+	case c.Documents == "":
+		return nil, errors.New("documents: the processes of a cluster share an OpenSearch: name it with --documents URL")
+	case c.NATS != "":
+		return nil, errors.New("nats: writ admin cell serve has no server of its own: name the cluster with --bus")
+	case len(c.Keys) == 0:
+		return nil, errors.New("keys: name the directory of each role's keys with --keys: writ admin cell create makes them")
+	}
+	return out, nil
+}
+
+func accountsCommand(c *command) {
+	var processes, executors []string
+	var dir string
+	var f catalogFlags
+	c.answer = func([]string) (answer, error) {
+		outside := map[string][]string{}
+		for _, e := range executors {
+			name, list, _ := strings.Cut(e, ":")
+			var named []string
+			if list != "" {
+				named = strings.Split(list, ",")
+			}
+			types, err := typesOf(c.Context(), &f, name, named)
+			if err != nil {
+				return answer{}, usage(fmt.Errorf("--executor %s: %w", e, err))
+			}
+			outside[name] = types
+		}
+		config, made, err := cell.Accounts(processes, outside, dir)
+		if err != nil {
+			return answer{}, usage(err)
+		}
+		a := answer{data: map[string]any{"config": string(config), "made": append([]string{}, made...)}, text: string(config)}
+		for _, file := range made {
+			a.note += fmt.Sprintf("made the key %s: give it to that process alone\n", file)
+		}
+		return a, nil
+	}
+	c.Flags().StringArrayVar(&processes, "process", nil, "ROLE:NAME of a process (repeatable)")
+	c.Flags().StringArrayVar(&executors, "executor", nil, "external executor NAME, or NAME:TYPE,TYPE for some of its types alone (repeatable)")
+	f.add(c)
+	c.Flags().StringVar(&dir, "keys", "nats-keys", "directory of the processes' keys; missing ones are made")
+	c.mustGive("process")
 }

@@ -2,9 +2,11 @@ package cli
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"time"
 
+	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/upkeep"
@@ -75,5 +77,23 @@ func confirmCommand(c *command) {
 		defer cancel()
 		err := datadir.Confirm(ctx, c.dir, args[0], time.Now)
 		return answer{data: map[string]string{"confirmed": args[0]}, note: args[0] + " is confirmed\n"}, err
+	}
+}
+
+// healthTime bounds the wait for an answer, so that a probe has one too.
+const healthTime = 5 * time.Second
+
+func healthCommand(c *command) {
+	c.placeFlags()
+	c.answer = func([]string) (answer, error) {
+		ctx, cancel := context.WithTimeout(c.Context(), healthTime)
+		defer cancel()
+		var raw json.RawMessage
+		var doc struct{ Status string }
+		if err := (client.Client{URL: c.url}).Get(ctx, "/readyz", &raw); err != nil {
+			return answer{}, err
+		}
+		err := json.Unmarshal(raw, &doc)
+		return answer{data: raw, text: printable(doc.Status) + "\n"}, err
 	}
 }

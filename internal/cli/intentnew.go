@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -217,4 +218,23 @@ func readIntent(raw []byte) (b intents.Body, rawly bool, err error) {
 		return b, false, fmt.Errorf("not an intent (%v): see writ intent lint", err)
 	}
 	return doc.Body, bytes.HasPrefix(doc.Sig, []byte(`"`+intents.RawPrefix)), nil
+}
+
+func intentProduce(c *command) {
+	c.personFlags()
+	c.jsonFlag()
+	c.run = func(args []string) error {
+		var made struct {
+			Envelope json.RawMessage `json:"envelope"`
+			Reason   string          `json:"reason"`
+		}
+		if err := c.post("/v1/produce", map[string]string{"request": strings.Join(args, " ")}, &made); err != nil {
+			return err
+		}
+		if made.Envelope == nil {
+			return errors.New(printable(made.Reason))
+		}
+		_, err := fmt.Fprintf(c.std.Out, "%s\n", bytes.TrimSpace(made.Envelope))
+		return err
+	}
 }

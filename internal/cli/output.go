@@ -2,16 +2,24 @@ package cli
 
 import (
 	"bytes"
+	_ "embed"
 	"encoding/json"
 	"fmt"
 	"io"
+	"log/slog"
 	"os"
+	"os/signal"
 	"strings"
+	"syscall"
 	"text/tabwriter"
+	"text/template"
+	"time"
 
+	"github.com/rogpeppe/go-internal/txtar"
 	"golang.org/x/term"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/visible"
 )
 
@@ -126,3 +134,72 @@ func (p paint) bold(s string) string  { return p.wrap("1", s) }
 func (p paint) dim(s string) string   { return p.wrap("2", s) }
 func (p paint) green(s string) string { return p.wrap("32", s) }
 func (p paint) red(s string) string   { return p.wrap("31", s) }
+
+//go:embed templates.txt
+var textFile []byte
+
+// printed are the output templates of commands, by name.
+var printed = func() *template.Template {
+	all := template.New("texts").Funcs(template.FuncMap{
+		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash, "pendingLine": pendingLine,
+		"utc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
+		"percent": func(share float64) string { return fmt.Sprintf("%.1f", 100*share) },
+		"cost": func(cost *float64) string {
+			if cost == nil {
+				return "" // the model has no price
+			}
+			return fmt.Sprintf("cost %.4f", *cost)
+		},
+		"seconds": func(ms int64) string { return fmt.Sprintf("%.1f", float64(ms)/1000) },
+	})
+	for _, f := range txtar.Parse(textFile).Files {
+		template.Must(all.New(f.Name).Parse(string(f.Data)))
+	}
+	return all
+}()
+
+// render fills in the text of a name.
+func render(name string, data any) string {
+	fill := func(w io.Writer) {
+		if err := printed.ExecuteTemplate(w, name, data); err != nil {
+			fmt.Fprintln(w, err) // a fault of ours, which TestTexts finds
+		}
+	}
+	if strings.HasSuffix(name, ".table") {
+		return aligned(fill)
+	}
+	var b strings.Builder
+	fill(&b)
+	return b.String()
+}
+
+// logger writes messages to standard error: text for a terminal, JSON elsewhere.
+func logger(std IO, level string) *slog.Logger {
+	var l slog.Level
+	if err := l.UnmarshalText([]byte(level)); err != nil {
+		l = slog.LevelInfo
+	}
+	return logging.New(std.Err, l, terminal(std.Err))
+}
+
+// lastLines is how long a process that ends waits for whoever reads its log.
+const lastLines = time.Second
+
+// served is standard error of a process that serves: it never waits for its reader, and the process
+// outlives the reader. done writes the rest.
+func served(std IO, level string) (_ IO, dropped func() int64, done func()) {
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write then fails, and does not end the process
+	told := logger(std, level)
+	a := logging.NewAsyncWriter(std.Err, func(n int64) {
+		told.Warn("lines of the log were dropped, since nobody read it in time", slog.Int64("lines", n))
+	})
+	std.Err = aside{a, terminal(std.Err)}
+	slog.SetDefault(logger(std, level)) // of libraries that have no logger of ours
+	return std, a.Dropped, func() { a.Close(lastLines) }
+}
+
+// aside remembers whether a person looks on.
+type aside struct {
+	*logging.AsyncWriter
+	terminal bool
+}

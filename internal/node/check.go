@@ -4,11 +4,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"log/slog"
+	"os"
+	"path/filepath"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/snapshot"
 	"aob.dev/writ/storage/sqlite"
@@ -102,4 +106,30 @@ func (n *Node) checkPromise(ctx context.Context) error {
 		Do:     "put the ledger back that was; if it could not write and the journal is sound, on this machine: writ admin confirm ledger --data DIR",
 	})
 	return nil
+}
+
+// endedName is a file that exists while no process serves and the last one ended cleanly. It
+// determines how often an open intent is retried.
+const endedName = "ended"
+
+// takeEnded removes the file, and remembers whether it was there.
+func (n *Node) takeEnded() error {
+	path := filepath.Join(n.cfg.Dir, endedName)
+	_, err := os.Stat(path)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	n.ended = true
+	return durable.Remove(path)
+}
+
+// putEnded writes the file after a clean end, or if nothing was served since it was removed.
+func (n *Node) putEnded() error {
+	if !n.ended {
+		return nil
+	}
+	return durable.Write(filepath.Join(n.cfg.Dir, endedName), nil)
 }

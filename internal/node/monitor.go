@@ -7,6 +7,7 @@ import (
 	"net/http"
 
 	"aob.dev/writ/cell"
+	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/monitor"
 	"aob.dev/writ/storage"
 )
@@ -86,4 +87,72 @@ func (n *Node) cellProcesses() (*monitor.Cell, error) {
 		}
 	}
 	return out, nil
+}
+
+// Figures are the node's metrics, for collectors.
+func (n *Node) Figures() *telemetry.Figures {
+	return telemetry.NewFigures(n.metrics(), n.asks, n.intents)
+}
+
+// metrics are the figures of the parts that the process has.
+func (n *Node) metrics() (out []telemetry.Metric) {
+	if n.router != nil {
+		out = n.router.Figures()
+	}
+	if n.journal != nil {
+		out = append(out, telemetry.Figure("writ_journal_records", "Records of the journal.", func() int64 { return n.journal.Next() }))
+	}
+	if n.recorder != nil {
+		out = append(out, n.recorderMetrics()...)
+	}
+	if n.monitor != nil {
+		out = append(out, telemetry.Metric{
+			Name: "writ_monitor", Help: "What the monitor saw in the last hour: rates from 0 to 1, counts, and seconds.",
+			Label: "figure", Values: func() map[string]float64 { return n.monitor.Last().Gauges() },
+		})
+	}
+	return append(out, n.processMetrics()...)
+}
+
+func (n *Node) recorderMetrics() []telemetry.Metric {
+	return []telemetry.Metric{
+		telemetry.Figure("writ_ledger_leaves", "Records whose leaf is in the ledger.", func() int64 {
+			if !n.recording.Load() {
+				return 0 // another process has it
+			}
+			return n.ledger.Size()
+		}),
+		telemetry.Figure("writ_recorder_records", "Records that the documents contain.", func() int64 { return n.recorder.Reached() }),
+		telemetry.Figure("writ_recorder_set_aside", "Records of which something could not be projected.", func() int { return len(n.recorder.SetAside()) }),
+	}
+}
+
+func (n *Node) processMetrics() []telemetry.Metric {
+	dropped := telemetry.Figure("writ_log_lines_dropped_total", "Lines of the log that were dropped, since nobody read it in time.", func() int64 {
+		if n.cfg.Dropped == nil {
+			return 0
+		}
+		return n.cfg.Dropped()
+	})
+	dropped.Counter = true
+	return []telemetry.Metric{
+		dropped,
+		{Name: "writ_scripts", Help: "Scripts in the sandbox: running, or waiting for their turn.", Label: "state", Values: n.scripts},
+		{Name: "writ_write_ahead_log_bytes", Help: "Bytes of the write-ahead logs of the databases of the data directory.", Label: "database", Values: n.logs},
+		{Name: "writ_degraded", Help: "1 for each condition that readyz reports.", Label: "condition", Values: func() map[string]float64 {
+			out := map[string]float64{}
+			for _, c := range n.health.List() {
+				out[c.Name] = 1
+			}
+			return out
+		}},
+	}
+}
+
+func (n *Node) scripts() map[string]float64 {
+	if n.box == nil {
+		return nil
+	}
+	running, waiting := n.box.Load()
+	return map[string]float64{"running": float64(running), "waiting": float64(waiting)}
 }

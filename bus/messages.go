@@ -122,3 +122,131 @@ type SilentPlan struct {
 	Revision  int       `json:"revision,omitempty"`
 	Days      int       `json:"days,omitempty"` // of a run: number of days that it may go on without its user
 }
+
+// Calls of MCP clients are made in plans that the gateway opens for them. The manager begins and
+// closes such a plan (ClientPlans); a process of the task role holds its key and signs each call
+// (ClientCalls).
+
+// ClientTurn is a client's plan with the grant of one request. The key alone signs nothing: each
+// request brings a grant of its own.
+type ClientTurn struct {
+	Tenant    string `json:"tenant"`
+	UserID    string `json:"user_id"`
+	SessionID string `json:"session_id"`
+	TurnID    string `json:"turn_id"`
+	PlanID    string `json:"plan_id"`
+	Grant     string `json:"grant"`
+	TraceID   string `json:"trace_id,omitempty"`
+}
+
+// ClientPlan requests that a plan be claimed and its task opened, or that it be closed.
+type ClientPlan struct {
+	ClientTurn
+	Digest string `json:"digest,omitempty"` // intent_id of plan.open
+	Close  bool   `json:"close,omitempty"`
+}
+
+// ClientPlanReply names the task and the process that has its key.
+type ClientPlanReply struct {
+	TaskID   string    `json:"task_id,omitempty"`
+	Instance string    `json:"instance,omitempty"`
+	Until    time.Time `json:"until,omitzero"`
+	Code     string    `json:"code,omitempty"` // of a failure
+	Reason   string    `json:"reason,omitempty"`
+}
+
+// ClientCall asks a task to sign an intent, or, with End, to end.
+type ClientCall struct {
+	ClientTurn
+	TaskID  string          `json:"task_id"`
+	Type    string          `json:"type,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"`
+	Request string          `json:"request,omitempty"` // of a skill.call: digest of the request id given by the client
+	End     bool            `json:"end,omitempty"`
+}
+
+// ClientReply has the answer to the intent (intents.Answer). Ended: the task accepts no new calls;
+// it still answers calls that it accepted before.
+type ClientReply struct {
+	Answer json.RawMessage `json:"answer,omitempty"`
+	Ended  bool            `json:"over,omitempty"`
+	Code   string          `json:"code,omitempty"` // of a failure: no intent was answered
+	Reason string          `json:"reason,omitempty"`
+}
+
+// LogsRequest opens a stream of logs.stream, or requests the next lines of an open one.
+type LogsRequest struct {
+	ID    string `json:"id"`              // of the stream
+	After string `json:"after,omitempty"` // cursor of the last line that the follower has
+	Now   bool   `json:"now,omitempty"`   // return the existing lines without waiting
+
+	// Tenant is the caller's when opening; empty: the stream is open.
+	Tenant string `json:"tenant,omitempty"`
+	UserID string `json:"user_id,omitempty"`
+	Client string `json:"client,omitempty"` // act.client of a grant of the caller
+}
+
+// LogsReply has lines, oldest first. It is sent once there are lines, or after a moment without
+// any.
+type LogsReply struct {
+	Lines  []LogLine `json:"lines,omitempty"`
+	Since  int64     `json:"since,omitempty"` // of an opened stream: Unix time of its intent
+	Ended  bool      `json:"over,omitempty"`  // the run has ended, and these are its last lines
+	Code   string    `json:"code,omitempty"`  // of a failure
+	Reason string    `json:"reason,omitempty"`
+}
+
+// LogLine is a line (catalog.LogLine) with the cursor that follows it.
+type LogLine struct {
+	Line   json.RawMessage `json:"line"`
+	Cursor string          `json:"cursor"`
+}
+
+// Attempt is one attempt at an intent.
+type Attempt struct {
+	IntentID string `json:"intent_id"`
+	Number   int    `json:"attempt"`
+}
+
+// ReportRequest asks on Reports(executor) what became of an attempt that was dispatched. The process
+// that has begun it answers at once; the others answer later, so that the first reply is the one that
+// knows most. Recorded are attempts whose outcome is durable: their reports may be dropped.
+type ReportRequest struct {
+	Attempt
+	Recorded []Attempt `json:"recorded,omitempty"`
+}
+
+// ReportReply answers a ReportRequest.
+type ReportReply struct {
+	State  string          `json:"state"`            // ReportRunning, ReportDone or ReportUnknown
+	Report json.RawMessage `json:"report,omitempty"` // of ReportDone: an intents.Report
+}
+
+// States of an attempt at its executor. Unknown: it was not begun, or the process that began it has
+// ended since.
+const (
+	ReportRunning = "running"
+	ReportDone    = "done"
+	ReportUnknown = "unknown"
+)
+
+// ProduceRequest asks for one intent that does what a sentence says, signed under the grant. It
+// is not submitted.
+type ProduceRequest struct {
+	Tenant    string `json:"tenant"`
+	UserID    string `json:"user_id"`
+	SessionID string `json:"session_id,omitempty"`
+	TurnID    string `json:"turn_id"`
+	Grant     string `json:"grant"`
+	TraceID   string `json:"trace_id,omitempty"`
+	Request   string `json:"request"`
+}
+
+// ProduceReply has the signed intent, or explains in plain words why there is none.
+type ProduceReply struct {
+	Envelope json.RawMessage `json:"envelope,omitempty"` // signed
+	IntentID string          `json:"intent_id,omitempty"`
+	Type     string          `json:"type,omitempty"`
+	Reason   string          `json:"reason,omitempty"`
+	Code     string          `json:"code,omitempty"` // of a failure: no intent was produced
+}

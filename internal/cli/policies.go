@@ -1,0 +1,239 @@
+package cli
+
+import (
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"aob.dev/writ/executors/skills/approval"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/policies"
+)
+
+// readTree reads the tree of the directory that a command names; none: the embedded one.
+func readTree(args []string) (policies.Source, error) {
+	if len(args) == 0 {
+		return policies.Embedded(), nil
+	}
+	tree, err := policies.ReadDir(args[0])
+	if err != nil {
+		err = malformed(err)
+	}
+	return tree, err
+}
+
+func policyCheck(c *command) {
+	c.stands = func() error {
+		if c.dir == "" {
+			return nil
+		}
+		return datadir.Exists(c.dir)
+	}
+	c.Flags().StringVar(&c.dir, "data", "", "warn of names in the policy and in tenants' data that match nothing in this data directory")
+	c.answer = func(args []string) (answer, error) {
+		tree, err := readTree(args)
+		if err != nil {
+			return answer{}, err
+		}
+		r, err := policies.CheckAny(c.Context(), tree)
+		if err != nil {
+			return answer{}, err
+		}
+		a := answer{data: r, text: render("policy.table", r)}
+		if len(r.Volatile) > 0 {
+			a.note = fmt.Sprintf("warning: %s is almost never the same twice: nearly every intent is evaluated again\n", strings.Join(r.Volatile, ", "))
+		}
+		if c.dir != "" {
+			names, err := c.unmatchedWith(tree)
+			if a.note += names; err != nil {
+				return answer{}, err
+			}
+		}
+		return a, nil
+	}
+}
+
+// unmatchedWith lists the names that match nothing in a data directory if a tree is in force or,
+// for an extension, added.
+func (c *command) unmatchedWith(tree policies.Source) (text string, err error) {
+	d, err := c.rebuildState()
+	if err == nil && policies.IsExtension(tree) {
+		tree, err = policies.Single(tree)
+	}
+	if err != nil {
+		return "", err
+	}
+	versions, _ := approval.ReadVersions(c.dir) // without them those that are approved
+	text = c.unmatchedInPolicy(tree, catalog.Builtin())
+	for _, tenant := range d.Tenants() {
+		text += warned(datadir.UnmatchedNames(d, tenant, versions))
+	}
+	return text, nil
+}
+
+func readSuite(args, places []string) (policies.Suite, error) {
+	tree, err := readTree(args)
+	if err != nil {
+		return policies.Suite{}, err
+	}
+	if policies.IsExtension(tree) {
+		if tree, err = policies.Single(tree); err != nil {
+			return policies.Suite{}, err
+		}
+	}
+	s := policies.Suite{Source: tree, Tables: map[string]*policies.Table{}}
+	if len(places) == 0 && len(args) > 0 {
+		for _, dir := range []string{filepath.Join(args[0], "testdata"), filepath.Join(filepath.Dir(filepath.Clean(args[0])), "testdata")} {
+			if info, err := os.Stat(dir); err == nil && info.IsDir() {
+				places = append(places, dir)
+			}
+		}
+	}
+	for _, place := range places {
+		if err := readTables(place, s.Tables); err != nil {
+			return s, err
+		}
+	}
+	return s, nil
+}
+
+// readTables reads a decision table, or all *.yaml below a directory.
+func readTables(place string, into map[string]*policies.Table) error {
+	return filepath.WalkDir(place, func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() || name != place && filepath.Ext(name) != ".yaml" {
+			return err
+		}
+		f, err := os.Open(name) //nolint:gosec // G304: the user names it
+		if err != nil {
+			return err
+		}
+		defer f.Close()
+		table, err := policies.ParseTable(f)
+		if err != nil {
+			return fmt.Errorf("%s: %w", name, err)
+		}
+		into[name] = table
+		return nil
+	})
+}
+
+func policyTest(c *command) {
+	tables := c.Flags().StringArray("tables", nil, "decision tables: a file, or a directory of *.yaml (default: testdata in the tree or beside it)")
+	c.answer = func(args []string) (answer, error) {
+		s, err := readSuite(args, *tables)
+		if err != nil {
+			return answer{}, malformed(err)
+		}
+		cases, err := s.Run(c.Context())
+		tested := testedOf(cases)
+		return answer{data: tested, text: caseTree(cases), end: tested.verdict()}, err
+	}
+}
+
+// policyTestReport is `writ policy test --json`.
+type policyTestReport struct {
+	Tests  int             `json:"tests"`
+	Failed int             `json:"failed"`
+	Cases  []policies.Case `json:"cases"`
+}
+
+func testedOf(cases []policies.Case) policyTestReport {
+	t := policyTestReport{Tests: len(cases), Cases: append([]policies.Case{}, cases...)}
+	for _, c := range cases {
+		if !c.Passed {
+			t.Failed++
+		}
+	}
+	return t
+}
+
+// verdict is exit 1 for a failure, and if there are no tests.
+func (t policyTestReport) verdict() error {
+	switch {
+	case t.Tests == 0:
+		return errors.New("no tests: the tree has neither rules test_* nor decision tables")
+	case t.Failed > 0:
+		return fmt.Errorf("%d of %d failed", t.Failed, t.Tests)
+	}
+	return nil
+}
+
+// caseTree is the cases by suite: how many passed, and why others did not.
+func caseTree(cases []policies.Case) string {
+	by := map[string][]policies.Case{}
+	for _, c := range cases {
+		by[c.Suite] = append(by[c.Suite], c)
+	}
+	var out strings.Builder
+	for _, suite := range slices.Sorted(maps.Keys(by)) {
+		passed := 0
+		var lines strings.Builder
+		for _, c := range by[suite] {
+			if c.Passed {
+				passed++
+				continue
+			}
+			fmt.Fprintf(&lines, "  FAIL %s\n       %s\n", c.Name, c.Reason)
+		}
+		fmt.Fprintf(&out, "%s: %d of %d passed\n%s", suite, passed, len(by[suite]), lines.String())
+	}
+	return out.String()
+}
+
+func policyPush(c *command) {
+	c.operatorFlags()
+	revision := c.Flags().Int64("revision", 0, "revision, higher than the one in force")
+	c.mustGive("revision")
+	c.answer = func(args []string) (answer, error) {
+		tree, err := readTree(args)
+		if err != nil {
+			return answer{}, err
+		}
+		if *revision < 1 {
+			return answer{}, usage(errors.New("--revision: must be at least 1"))
+		}
+		if _, err := policies.Check(c.Context(), tree); err != nil {
+			return answer{}, err
+		}
+		raw, err := policies.BuildBundle(policies.Tree{Source: tree, Revision: *revision})
+		if err != nil {
+			return answer{}, err
+		}
+		push := catalog.PolicyPush{Revision: *revision, Digest: tree.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)}
+		o, err := c.operator()
+		if err != nil {
+			return answer{}, err
+		}
+		a, err := c.submitAs(o, "policy.push", push)
+		if err != nil {
+			return answer{}, err
+		}
+		p := putBy(a)
+		p.Changes = c.changesBy(o.Origin, "", a)
+		types, _ := (&catalogFlags{url: c.url}).open(c.Context()) // of the router that has the policy now
+		return answer{note: p.text() + c.unmatchedInPolicy(tree, types), text: fmt.Sprintf("revision %d in force  %s  by %s\n", push.Revision, push.Digest, a.IntentID), data: struct {
+			put
+			Revision int64  `json:"revision"`
+			Digest   string `json:"digest"`
+		}{p, push.Revision, push.Digest}}, nil
+	}
+}
+
+// unmatchedInPolicy lists the names in a tree that match nothing, if the record of the data
+// directory can be read.
+func (c *command) unmatchedInPolicy(tree policies.Source, types *catalog.Catalog) string {
+	d, err := c.rebuildState()
+	engine, broken := policies.New(c.Context(), tree)
+	if err != nil || broken != nil {
+		return ""
+	}
+	versions, _ := approval.ReadVersions(c.dir) // without them those that are approved
+	return warned(datadir.UnmatchedInPolicy(engine, d, types, versions))
+}
