@@ -17,6 +17,13 @@ func Sleep(ctx context.Context, d time.Duration) error {
 	}
 }
 
+// Loop calls fn again and again, d after each call, until ctx ends. Its error is that of a service that
+// ends with its context: none.
+func Loop(ctx context.Context, d time.Duration, fn func()) error {
+	_ = Every(ctx, d, func() bool { fn(); return false }) // the end of ctx
+	return nil
+}
+
 // Every calls fn again and again, d after each call, until ctx ends or fn reports that it is done.
 func Every(ctx context.Context, d time.Duration, fn func() (done bool)) error {
 	for !fn() {

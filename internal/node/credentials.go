@@ -53,11 +53,6 @@ func (n *Node) admitExternal() error {
 // node.
 const notAdmitted = "credentials of executors or readers cannot be read; these cannot connect"
 
-func (n *Node) startExternal(g *group) error {
-	g.run("external executors", n.followExternal)
-	return nil
-}
-
 // externalPoll is how often the node looks for credentials that were issued or revoked.
 const externalPoll = 500 * time.Millisecond
 
@@ -65,7 +60,7 @@ const externalPoll = 500 * time.Millisecond
 // once; the start has logged the first one.
 func (n *Node) followExternal(ctx context.Context) error {
 	logged := fmt.Sprint(n.admitExternal())
-	_ = clock.Every(ctx, externalPoll, func() bool {
+	return clock.Loop(ctx, externalPoll, func() {
 		err := n.admitExternal()
 		if text := fmt.Sprint(err); text != logged {
 			logged = text
@@ -73,9 +68,7 @@ func (n *Node) followExternal(ctx context.Context) error {
 				n.cfg.Log.ErrorContext(ctx, notAdmitted, slog.String("error", text))
 			}
 		}
-		return false
 	})
-	return nil
 }
 
 // listenerTLS reads the certificate of the NATS listener; no path: nil.

@@ -105,19 +105,17 @@ const tellEvery = 50 * time.Millisecond
 // tellReached publishes the position of the documents to the routers.
 func (n *Node) tellReached(ctx context.Context, conn bus.Conn) error {
 	told := int64(-1)
-	_ = clock.Every(ctx, tellEvery, func() bool {
+	return clock.Loop(ctx, tellEvery, func() {
 		at := n.recorder.Reached()
 		if at == told {
-			return false
+			return
 		}
 		if err := bus.TellReached(ctx, conn, at); err == nil {
 			told = at
 		} else if ctx.Err() == nil {
 			n.cfg.Log.WarnContext(ctx, "the routers are not told how far the recorder has come", slog.String("error", err.Error()))
 		}
-		return false
 	})
-	return nil
 }
 
 // openIndex makes a cell router's view of the recorder.
@@ -130,13 +128,11 @@ func (n *Node) openIndex(context.Context) error {
 func (n *Node) startIndex(g *group) error {
 	heard := n.index.(*storage.Progress) //nolint:forcetypeassert // openIndex made it
 	g.run("recorder's progress", func(ctx context.Context) error {
-		_ = clock.Every(ctx, time.Second, func() bool {
+		return clock.Loop(ctx, time.Second, func() {
 			if err := bus.HearReached(ctx, n.conns.of(natsserver.Router), heard.Move); err != nil && ctx.Err() == nil {
 				n.cfg.Log.WarnContext(ctx, "the recorder is not heard", slog.String("error", err.Error()))
 			}
-			return false
 		})
-		return nil
 	})
 	return nil
 }

@@ -113,8 +113,7 @@ func (n *Node) admit() error {
 
 // watchHealth checks until ctx ends.
 func (n *Node) watchHealth(ctx context.Context) error {
-	_ = clock.Every(ctx, lookEvery, func() bool { n.look(ctx); return false })
-	return nil
+	return clock.Loop(ctx, lookEvery, func() { n.look(ctx) })
 }
 
 // look is one round of watchHealth.

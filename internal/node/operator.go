@@ -40,9 +40,6 @@ func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*i
 	return a, nil
 }
 
-// startOperator performs the operator's tasks in a single process.
-func (n *Node) startOperator(g *group) error { return n.firstKey(g.ctx) }
-
 // checkKey refuses an API key that can be guessed, unless this machine alone reaches writ.
 func (n *Node) checkKey(key string) error {
 	err := keydir.CheckAPIKey(key)

@@ -127,16 +127,11 @@ func (n *Node) documented(ctx context.Context) (int64, error) {
 	return n.recorder.Projected(ctx)
 }
 
-// startSnapshots keeps the snapshot.
-func (n *Node) startSnapshots(g *group) error {
-	g.run("snapshots", func(ctx context.Context) error {
-		_ = clock.Every(ctx, followEvery, func() bool {
-			if err := n.stored.Follow(ctx, n.journal.(*jetstream.Journal), n.keys.Now); err != nil && ctx.Err() == nil { //nolint:forcetypeassert // openStream made it
-				n.cfg.Log.WarnContext(ctx, "the snapshot is not brought up to date; writ goes on trying", slog.String("error", err.Error()))
-			}
-			return false
-		})
-		return nil
+// followSnapshots keeps the snapshot.
+func (n *Node) followSnapshots(ctx context.Context) error {
+	return clock.Loop(ctx, followEvery, func() {
+		if err := n.stored.Follow(ctx, n.journal.(*jetstream.Journal), n.keys.Now); err != nil && ctx.Err() == nil { //nolint:forcetypeassert // openStream made it
+			n.cfg.Log.WarnContext(ctx, "the snapshot is not brought up to date; writ goes on trying", slog.String("error", err.Error()))
+		}
 	})
-	return nil
 }

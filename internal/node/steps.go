@@ -30,6 +30,14 @@ func inOrder[T any](with T, steps ...step[T]) error {
 	return nil
 }
 
+// runs is a step that starts a service.
+func runs(name string, service func(context.Context) error) func(*group) error {
+	return func(g *group) error {
+		g.run(name, service)
+		return nil
+	}
+}
+
 // openSteps open the parts of a process. Faults of the configuration are found before the
 // first record is written.
 func (n *Node) openSteps(ctx context.Context) error {
@@ -68,21 +76,21 @@ func (n *Node) startSteps(g *group) error {
 	return inOrder(g, []step[*group]{
 		{true, n.startHealth},
 		{n.standalone(), n.unblocked},
-		{n.needsDocuments(), n.startDocuments},
+		{n.remote != nil, runs("documents", n.migrateDocuments)},
 		{recorder && n.standalone(), n.startRecording},
 		{recorder && !n.standalone(), n.startElection},
 		{router && !n.standalone(), n.startIndex},
-		{router, n.startHoldings},
-		{!n.standalone() && n.follows(), n.startSnapshots},
-		{n.has(cell.RoleMonitor), n.startMonitor},
+		{router, runs("holdings", n.holdings.Run)},
+		{!n.standalone() && n.follows(), runs("snapshots", n.followSnapshots)},
+		{n.has(cell.RoleMonitor), runs("monitor", n.monitor.Run)},
 		{n.carriesOut(), n.startExecutors},
 		{router, n.startRouter},
-		{n.standalone(), n.startOperator},
+		{n.standalone(), func(g *group) error { return n.firstKey(g.ctx) }},
 		{n.carriesOut(skills.Name), n.startSkills},
 		{n.standalone(), n.startAgentFiles},
 		{true, n.startAgents},
-		{router, n.startPolicy},
-		{n.standalone(), n.startExternal},
+		{router && n.policyPlace() != "", runs("policies", n.followPolicy)},
+		{n.standalone(), runs("external executors", n.followExternal)},
 		{n.has(natsserver.Gateway), n.startGateway},
 		{true, n.serveHTTP},
 	}...)
