@@ -1,14 +1,26 @@
 package cli
 
 import (
+	"bufio"
+	"bytes"
+	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
+	"os"
+	"strings"
+
+	textdiff "github.com/rogpeppe/go-internal/diff"
+	"golang.org/x/term"
 
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/skills/approval"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/visible"
 )
 
 // skillServers are the skill servers that the file describes with members, and the files of their
@@ -76,4 +88,154 @@ func cacheClear(c *command) func(args []string) (any, error) {
 		}
 		return catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, err
 	}
+}
+
+// skillVersions are a skill's approved version and the version that is declared now.
+type skillVersions struct {
+	pinned intents.Pin
+	before *approval.Version // nil: no version is approved, or this process never saw it
+	now    approval.Version
+}
+
+func skillDiff(c *command) {
+	c.ValidArgsFunction = firstWord(c.completes(c.skillWords))
+	c.answer = func(args []string) (answer, error) {
+		s, err := c.versionsOf(args[0])
+		if err != nil {
+			return answer{}, err
+		}
+		var text strings.Builder
+		err = s.print(&text)
+		return answer{
+			data: map[string]any{"name": s.now.Name, "server": s.now.Server, "approved": s.pinned.Digest, "declared": s.now.Digest},
+			text: text.String(), end: unless(s.pinned.Digest == s.now.Digest, "it differs"),
+		}, err
+	}
+	c.dataFlag()
+	c.Flags().StringVar(&c.tenant, "tenant", "default", "tenant whose approvals to compare with")
+}
+
+// versionsOf reads the versions of a skill from the data directory.
+func (c *command) versionsOf(name string) (s skillVersions, err error) {
+	tenant := cmp.Or(c.tenant, "default")
+	versions, err := approval.ReadVersions(c.dir)
+	if err != nil {
+		return s, malformed(err)
+	}
+	d, err := c.rebuildState()
+	if err != nil {
+		return s, err
+	}
+	rows, ok := d.Rows(tenant)
+	if !ok {
+		return s, fmt.Errorf("no such tenant: %s%s", tenant, didYouMean(tenant, d.Tenants()))
+	}
+	var known, ids []string
+	for _, x := range versions {
+		_, tool, _ := strings.Cut(x.Name, ".")
+		known = append(known, x.Name, tool)
+		if x.Declared && (x.Name == name || intents.Pin{Skill: x.Name}.OfTool(name)) {
+			ids = append(ids, x.Name)
+			s.now = x
+		}
+	}
+	switch {
+	case len(ids) == 0:
+		return s, fmt.Errorf("no skill server of %s declares %q%s", c.dir, name, didYouMean(name, known))
+	case len(ids) > 1:
+		return s, usage(fmt.Errorf("%d skill servers have this tool: write one of %s", len(ids), strings.Join(ids, ", ")))
+	case !s.now.For(tenant):
+		return s, fmt.Errorf("%s is not there for the tenant %s: see tenants of its server in the configuration file", s.now.Name, tenant)
+	}
+	s.pinned, _ = s.now.Pin(rows.Skills)
+	for i, x := range versions {
+		if x.Digest == s.pinned.Digest {
+			s.before = &versions[i]
+		}
+	}
+	return s, nil
+}
+
+// print shows how the declared version differs from the approved one. If the approved
+// one is not known, it shows the whole declared version.
+func (s skillVersions) print(w io.Writer) error {
+	was := "nothing is approved"
+	if s.pinned.Digest != "" {
+		was = "approved " + s.pinned.Digest + " as " + s.pinned.Effect
+	}
+	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible.Text(s.now.Name, ""), visible.Text(s.now.Server, ""), was, s.now.Digest, hintsOf(s.now))
+	after := versionText(s.now)
+	switch {
+	case s.pinned.Digest == s.now.Digest:
+		fmt.Fprintln(w, "no difference")
+		return nil
+	case s.before == nil:
+		if s.pinned.Digest != "" {
+			fmt.Fprintln(w, "the approved version was never seen here; this is the whole new one:")
+		}
+		_, err := w.Write(after)
+		return err
+	}
+	before := versionText(*s.before)
+	if bytes.Equal(before, after) {
+		_, err := fmt.Fprintln(w, "the declarations are the same, but the server is another one or has moved")
+		return err
+	}
+	name := visible.Text(s.now.Name, "")
+	_, err := w.Write(textdiff.Diff(name, before, name, after))
+	return err
+}
+
+// hintsOf is a version's hints, and whether they are trusted.
+func hintsOf(s approval.Version) string {
+	claim := string(s.Claim)
+	if s.Destructive == intents.Yes {
+		claim += ", destructive"
+	}
+	if s.Claim != s.Effect {
+		claim += fmt.Sprintf(" (only a claim: first seen it counts as %s)", s.Effect)
+	}
+	return claim
+}
+
+// versionText is a version, one line for each property, with nothing hidden in it.
+func versionText(s approval.Version) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "server: %s\nhints: %s\ndescription:\n", visible.Text(s.Server, ""), hintsOf(s))
+	for line := range strings.SplitSeq(s.Description, "\n") {
+		fmt.Fprintf(&b, "  | %s\n", visible.Text(line, "\t"))
+	}
+	for _, part := range []struct {
+		name string
+		raw  json.RawMessage
+	}{{"input", s.InputSchema}, {"output", s.OutputSchema}, {"annotations", s.Annotations}} {
+		var text bytes.Buffer
+		if json.Indent(&text, part.raw, "  ", "  ") != nil {
+			text.Reset()
+			text.Write(part.raw)
+		}
+		fmt.Fprintf(&b, "%s:\n  %s\n", part.name, visible.Text(string(visible.JSON(text.Bytes())), "\n"))
+	}
+	return b.Bytes()
+}
+
+// declaredNow is the version to approve by its name, after a person has reviewed it and agreed.
+func (c *command) declaredNow(name string, sure bool) (skillVersions, error) {
+	s, err := c.versionsOf(name)
+	if err != nil {
+		return s, err
+	}
+	if err := s.print(c.std.Err); err != nil || sure {
+		return s, err
+	}
+	in, ok := c.std.In.(*os.File)
+	if !ok || !term.IsTerminal(int(in.Fd())) {
+		return s, usage(errors.New("there is no terminal to ask on: look at it with writ skill diff, then give --yes or --digest"))
+	}
+	fmt.Fprintf(c.std.Err, "approve this version of %s? [y/N] ", visible.Text(s.now.Name, ""))
+	answer, _ := bufio.NewReader(in).ReadString('\n')
+	if a := strings.ToLower(strings.TrimSpace(answer)); a != "y" && a != "yes" {
+		return s, errors.New("not approved")
+	}
+	return s, nil
 }

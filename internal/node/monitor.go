@@ -30,11 +30,6 @@ func (n *Node) openMonitor(context.Context) error {
 	return nil
 }
 
-func (n *Node) startMonitor(g *group) error {
-	g.run("monitor", n.monitor.Run)
-	return nil
-}
-
 // tenants are those of the records or, where the process does not follow them, those whose
 // plans are among the documents.
 func (n *Node) tenants() []string {

@@ -98,19 +98,6 @@ func (n *Node) recover(ctx context.Context) error {
 	return err
 }
 
-func (n *Node) startHoldings(g *group) error {
-	g.run("holdings", n.holdings.Run)
-	return nil
-}
-
-// startPolicy follows the place of the policy.
-func (n *Node) startPolicy(g *group) error {
-	if n.policyPlace() != "" {
-		g.run("policies", n.followPolicy)
-	}
-	return nil
-}
-
 // loadPolicy reads the policy from its place and compiles it.
 func (n *Node) loadPolicy(ctx context.Context) error {
 	engine, err := n.cfg.Policy.Engine(ctx)

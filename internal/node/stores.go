@@ -145,14 +145,6 @@ func (n *Node) openDocuments(ctx context.Context) (err error) {
 // migrateAfter is the pause before an OpenSearch that does not answer is asked again.
 const migrateAfter = time.Second
 
-// startDocuments retries an OpenSearch that did not answer.
-func (n *Node) startDocuments(g *group) error {
-	if n.remote != nil {
-		g.run("documents", n.migrateDocuments)
-	}
-	return nil
-}
-
 // migrateDocuments migrates the indices of an OpenSearch as soon as it answers. An error
 // of the migration ends the node, as it would at the start.
 func (n *Node) migrateDocuments(ctx context.Context) error {
@@ -226,6 +218,5 @@ func (n *Node) removeByAge(ctx context.Context) {
 // expire removes expired memories, and documents older than a retention, now and again
 // and again until ctx ends. If the store is down, the next round tries again.
 func (n *Node) expire(ctx context.Context) error {
-	_ = clock.Every(ctx, expireEvery, func() bool { n.removeByAge(ctx); return false })
-	return nil
+	return clock.Loop(ctx, expireEvery, func() { n.removeByAge(ctx) })
 }
