@@ -1,8 +1,6 @@
 package ratelimit
 
 import (
-	"cmp"
-	"container/heap"
 	"container/list"
 	"iter"
 )
@@ -17,8 +15,8 @@ func Unshared(n int) Shares { return Shares{n, n, n} }
 // Table holds values in places that tenants and their keys share. There is always a place: a key
 // with a full share loses its own least recently used value; in a tenant with a full share, or a
 // full table, the largest key or tenant loses one. So a caller with many names displaces nobody who
-// has less. A step takes the logarithm of the number of tenants and keys. A Table is not for
-// concurrent use.
+// has less. To displace a value it looks at all tenants and keys, and otherwise at none. A Table is
+// not for concurrent use.
 type Table[V any] struct {
 	shares  Shares
 	evicted func(V) // called with displaced values; may be nil
@@ -78,7 +76,6 @@ func (t *Table[V]) Get(id string) (v V, ok bool) {
 	t.clock++
 	p.lastUse = t.clock
 	p.group.values.MoveToBack(p.in)
-	p.group.changed()
 	return p.value, true
 }
 
@@ -126,9 +123,10 @@ func (t *Table[V]) loser(tenant, key string, size int) *use {
 	case ofKey.full(size, t.shares.Key):
 		return ofKey.oldest()
 	case ofTenant.full(size, t.shares.Tenant):
-		return ofTenant.most(key).oldest()
+		return ofTenant.most(ofKey).oldest()
 	case t.root.full(size, t.shares.All):
-		return t.root.most(tenant).most(key).oldest()
+		largest := t.root.most(ofTenant)
+		return largest.most(largest.by[key]).oldest()
 	}
 	return nil
 }
@@ -138,10 +136,8 @@ func (t *Table[V]) loser(tenant, key string, size int) *use {
 type group struct {
 	name   string
 	in     *group // nil: all
-	index  int    // among the parts of that
 	used   int
 	by     map[string]*group
-	parts  parts
 	values list.List // *use of a key, the one used least recently first
 }
 
@@ -149,7 +145,7 @@ type group struct {
 func (g *group) part(name string) *group {
 	p := g.by[name]
 	if p == nil {
-		p = &group{name: name, in: g, by: map[string]*group{}, index: -1}
+		p = &group{name: name, in: g, by: map[string]*group{}}
 		g.by[name] = p
 	}
 	return p
@@ -158,73 +154,33 @@ func (g *group) part(name string) *group {
 // add adds to the use of a key, its tenant and all. An empty part is removed.
 func (g *group) add(size int) {
 	for ; g != nil; g = g.in {
-		g.used += size
-		switch {
-		case g.in == nil:
-		case g.used == 0:
-			heap.Remove(&g.in.parts, g.index)
+		if g.used += size; g.used == 0 && g.in != nil {
 			delete(g.in.by, g.name)
-		case g.index < 0:
-			heap.Push(&g.in.parts, g)
-		default:
-			heap.Fix(&g.in.parts, g.index)
 		}
 	}
 }
 
-// changed notes that the oldest value of a key may be another one.
-func (g *group) changed() { g.add(0) }
-
 // full reports whether a group has something and no room for more.
 func (g *group) full(size, share int) bool { return g != nil && g.used > 0 && g.used+size > share }
 
-// most is the largest part: of equal ones, the one named, else the one whose oldest value was used
-// least recently.
-func (g *group) most(name string) *group {
-	if own := g.by[name]; own != nil && own.used == g.parts[0].used {
-		return own
+// most is the largest part: of equal ones, own, else the one whose oldest value was used least recently.
+func (g *group) most(own *group) (most *group) {
+	for _, p := range g.by {
+		switch {
+		case most == nil || p.used > most.used:
+			most = p
+		case p.used < most.used || most == own:
+		case p == own || p.oldest().lastUse < most.oldest().lastUse:
+			most = p
+		}
 	}
-	return g.parts[0]
+	return most
 }
 
 // oldest is the value that goes first.
 func (g *group) oldest() *use {
-	for len(g.parts) > 0 {
-		g = g.parts[0]
+	for len(g.by) > 0 {
+		g = g.most(nil)
 	}
-	if first := g.values.Front(); first != nil {
-		return first.Value.(*use) //nolint:forcetypeassert // nothing else is put there
-	}
-	return &use{} // its last one has just gone
-}
-
-// parts are a heap.
-type parts []*group
-
-func (p *parts) Len() int { return len(*p) }
-
-func (p *parts) Less(i, j int) bool {
-	a, b := (*p)[i], (*p)[j]
-	return cmp.Or(cmp.Compare(b.used, a.used), cmp.Compare(a.oldest().lastUse, b.oldest().lastUse)) < 0
-}
-
-func (p *parts) Swap(i, j int) {
-	all := *p
-	all[i], all[j] = all[j], all[i]
-	all[i].index, all[j].index = i, j
-}
-
-// Push is for heap.Push.
-func (p *parts) Push(x any) {
-	g := x.(*group) //nolint:forcetypeassert // of groups alone
-	g.index = len(*p)
-	*p = append(*p, g)
-}
-
-// Pop is for heap.Pop.
-func (p *parts) Pop() any {
-	last := len(*p) - 1
-	g := (*p)[last]
-	*p = (*p)[:last]
-	return g
+	return g.values.Front().Value.(*use) //nolint:forcetypeassert // nothing else is put there
 }
