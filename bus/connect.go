@@ -60,6 +60,15 @@ type conn struct {
 
 var _ Conn = (*conn)(nil)
 
+// ours is a connection of this package alone, which has more than a Conn.
+func ours(c Conn) (*conn, error) {
+	of, ok := c.(*conn)
+	if !ok {
+		return nil, errors.New("bus: not a connection of this package")
+	}
+	return of, nil
+}
+
 // Connect opens a connection of one user. It reconnects whenever the connection is lost; requests
 // wait for that until their ctx ends.
 func Connect(ctx context.Context, o Options) (Conn, error) {

@@ -10,6 +10,7 @@ import (
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
 
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/ratelimit"
 )
 
@@ -60,9 +61,9 @@ type queuedEvent struct {
 
 // NewPublisher publishes over the connection of the role publisher.
 func NewPublisher(c Conn, now func() time.Time, log *slog.Logger) (*Publisher, error) {
-	of, ok := c.(*conn)
-	if !ok {
-		return nil, errors.New("bus: events: not a connection of this package")
+	of, err := ours(c)
+	if err != nil {
+		return nil, err
 	}
 	js, err := jetstream.NewWithAPIPrefix(of.nc, EventsAPI)
 	if err != nil {
@@ -175,10 +176,6 @@ func (p *Publisher) patiently(ctx context.Context, try func() error) {
 		if !told {
 			p.log.WarnContext(ctx, "events wait for their stream", slog.String("error", err.Error()))
 		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-time.After(publishRetry):
-		}
+		_ = clock.Sleep(ctx, publishRetry) // try notices the end of ctx
 	}
 }

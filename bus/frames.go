@@ -23,11 +23,11 @@ const readerAge = 30 * time.Second
 // with a sequence number from before a restart. Numbers start at the microsecond of the stream's
 // creation, so they keep growing; they stay below 2^53 until the year 2255.
 func EnsureFrames(ctx context.Context, c Conn) error {
-	router, ok := c.(*conn)
-	if !ok {
-		return errors.New("bus: frames: not a connection of this package")
+	router, err := ours(c)
+	if err != nil {
+		return err
 	}
-	_, err := RetryUntilReady(ctx, "stream "+FramesStream, func(ctx context.Context) (jetstream.Stream, error) {
+	_, err = RetryUntilReady(ctx, "stream "+FramesStream, func(ctx context.Context) (jetstream.Stream, error) {
 		return router.frames.CreateStream(ctx, jetstream.StreamConfig{
 			Name:        FramesStream,
 			Description: "display frames of turns",

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/nats-io/nats.go/jetstream"
+
+	"aob.dev/writ/internal/clock"
 )
 
 // Bucket is the key-value bucket in which processes of a cell find each other.
@@ -53,9 +55,9 @@ func EnsureCell(ctx context.Context, c Conn) error {
 
 // JetStream returns the API of a connection of CORE, limited to the rights of its role.
 func JetStream(c Conn) (jetstream.JetStream, error) {
-	of, ok := c.(*conn)
-	if !ok {
-		return nil, errors.New("bus: jetstream: not a connection of this package")
+	of, err := ours(c)
+	if err != nil {
+		return nil, err
 	}
 	js, err := jetstream.New(of.nc)
 	if err != nil {
@@ -113,8 +115,8 @@ func (l *Lease) Take(ctx context.Context) error {
 		case at != seen:
 			seen, since = at, time.Now()
 		}
-		if !l.pause(ctx) {
-			return ctx.Err()
+		if err := clock.Sleep(ctx, l.renew); err != nil {
+			return err
 		}
 	}
 }
@@ -125,18 +127,6 @@ func (l *Lease) Take(ctx context.Context) error {
 func (l *Lease) Held() bool {
 	at, now := l.renewed.Load(), time.Now()
 	return at != nil && now.Sub(*at) < l.stop && now.Round(0).Sub(at.Round(0)) < l.stop // the monotonic and the wall clock
-}
-
-// pause waits for the next renewal; false: ctx has ended.
-func (l *Lease) pause(ctx context.Context) bool {
-	t := time.NewTimer(l.renew)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return true
-	case <-ctx.Done():
-		return false
-	}
 }
 
 // look returns the revision of the lease and its holder; 0: nobody has ever held it.
@@ -169,7 +159,7 @@ func (l *Lease) write(ctx context.Context, at uint64) error {
 // Keep renews the lease until ctx ends, and then releases it. ErrLeaseLost: another process has
 // it, or may have it soon.
 func (l *Lease) Keep(ctx context.Context) error {
-	for l.pause(ctx) {
+	for clock.Sleep(ctx, l.renew) == nil {
 		if !l.Held() { // it was paused
 			return ErrLeaseLost
 		}

@@ -2,7 +2,6 @@ package bus
 
 import (
 	"context"
-	"errors"
 	"log/slog"
 	"strconv"
 	"strings"
@@ -26,18 +25,18 @@ const (
 // JetStream would drop the oldest frames of any tenant. c must be the router's. Several routers
 // may run it at once.
 func ShareFrames(ctx context.Context, c Conn, log *slog.Logger) error {
-	router, ok := c.(*conn)
-	if !ok {
-		return errors.New("bus: frames: not a connection of this package")
+	router, err := ours(c)
+	if err != nil {
+		return err
 	}
-	for failed := false; ctx.Err() == nil; _ = clock.Sleep(ctx, sharesEvery) {
+	failed := false
+	return clock.Loop(ctx, sharesEvery, func() {
 		err := router.shareFrames(ctx, framesBytes-framesBytes/4)
 		if err != nil && ctx.Err() == nil && !failed {
 			log.WarnContext(ctx, "the stream of display frames has no shares: its oldest frames go first", slog.String("error", err.Error()))
 		}
 		failed = err != nil
-	}
-	return nil
+	})
 }
 
 func (c *conn) shareFrames(ctx context.Context, limit uint64) error {

@@ -62,12 +62,12 @@ func (c *conn) Follow(ctx context.Context, subject string, data []byte, on func(
 // ready, if not nil, is closed once it listens. Messages that arrive while fn is too slow are
 // lost.
 func Listen(ctx context.Context, c Conn, subject string, ready chan<- struct{}, fn func(subject string, data []byte)) error {
-	of, ok := c.(*conn)
-	if !ok {
-		return errors.New("bus: listen: not a connection of this package")
+	of, err := ours(c)
+	if err != nil {
+		return err
 	}
 	var sub *nats.Subscription
-	err := of.permitted(ctx, func() (err error) {
+	err = of.permitted(ctx, func() (err error) {
 		sub, err = of.nc.Subscribe(subject, func(m *nats.Msg) { fn(m.Subject, m.Data) })
 		return err
 	})

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nkeys"
 
 	"aob.dev/writ/bus"
@@ -35,17 +36,10 @@ func Connections(role string, executors map[string][]string) (asks, serves bool,
 type user struct {
 	NKey        string `json:"nkey"`
 	Permissions struct {
-		Publish   subjects   `json:"publish"`
-		Subscribe subjects   `json:"subscribe"`
-		Answers   *responses `json:"allow_responses,omitempty"`
+		Publish   server.SubjectPermission `json:"publish"`
+		Subscribe server.SubjectPermission `json:"subscribe"`
+		Answers   *responses               `json:"allow_responses,omitempty"`
 	} `json:"permissions"`
-}
-
-// subjects are the allowed subjects; all others are denied. A server treats an empty list as if
-// it were left out, which allows everything.
-type subjects struct {
-	Allow []string `json:"allow,omitempty"`
-	Deny  []string `json:"deny,omitempty"`
 }
 
 type responses struct {
@@ -53,11 +47,13 @@ type responses struct {
 	Expires string `json:"expires"`
 }
 
-func only(list []string) subjects {
+// only allows a list of subjects, and denies all others. A server treats an empty list as if it were
+// left out, which allows everything.
+func only(list []string) server.SubjectPermission {
 	if len(list) == 0 {
-		return subjects{Deny: []string{">"}}
+		return server.SubjectPermission{Deny: []string{">"}}
 	}
-	return subjects{Allow: list}
+	return server.SubjectPermission{Allow: list}
 }
 
 func (r *right) member(public string) (u user, err error) {
