@@ -305,54 +305,21 @@ func (c Config) Validate() error {
 }
 
 func (c Config) validate() error {
-	if c.Data == "" {
-		return errors.New("data: names no directory")
-	}
 	for _, x := range [][2]string{{"listen", c.Listen}, {"metrics", c.Metrics}, {"nats", c.NATS}} {
-		if x[1] == "" && x[0] != "listen" {
-			continue
-		}
 		_, port, err := net.SplitHostPort(x[1])
-		if _, bad := strconv.ParseUint(port, 10, 16); err != nil || bad != nil {
+		if _, bad := strconv.ParseUint(port, 10, 16); (x[1] != "" || x[0] == "listen") && (err != nil || bad != nil) {
 			return fmt.Errorf("%s: %q is not host:port, with a port from 0 to 65535", x[0], x[1])
 		}
 	}
-	if c.Environment != Development && c.Environment != Production && c.Environment != Test {
-		return fmt.Errorf("environment: %q is none of %s, %s and %s", c.Environment, Development, Production, Test)
-	}
-	if u, err := url.Parse(c.PublicURL); c.PublicURL != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil || u.RawQuery != "" || u.Fragment != "") {
-		return fmt.Errorf("public_url: %q is not http(s)://host[:port]", c.PublicURL)
-	}
 	for _, x := range [][2]string{{"alert_webhook", c.AlertWebhook}, {"alert_slack", c.AlertSlack}} {
-		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		if _, ok := httpURL(x[1]); x[1] != "" && !ok {
 			return fmt.Errorf("%s: is not http(s)://host[:port]/path", x[0]) // the value is a secret
 		}
 	}
-	if c.AlertSecret != "" && c.AlertWebhook == "" {
-		return errors.New("alert_webhook_secret: there is nobody who gets alerts with it")
-	}
 	for _, x := range [][2]string{{"otlp_endpoint", c.OTLPEndpoint}, {"otel_collector_endpoint", c.OTelCollector}} {
-		if u, err := url.Parse(x[1]); x[1] != "" && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https" || u.User != nil) {
+		if u, ok := httpURL(x[1]); x[1] != "" && (!ok || u.User != nil) {
 			return fmt.Errorf("%s: %q is not http(s)://host[:port]; credentials go into OTEL_EXPORTER_OTLP_HEADERS", x[0], x[1])
 		}
-	}
-	if c.TraceSample > 100 {
-		return errors.New("trace_sample: is a percentage: 0 to 100")
-	}
-	if (c.NATSCert == "") != (c.NATSKey == "") {
-		return errors.New("nats_cert: goes with nats_key")
-	}
-	if c.NATSCert != "" && c.NATS == "" {
-		return errors.New("nats_cert: there is no listener without nats")
-	}
-	if name, remote := strings.CutPrefix(c.Model, "openai:"); c.Model != "" && c.Model != "offline" && (!remote || name == "") {
-		return fmt.Errorf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)
-	}
-	if name, remote := strings.CutPrefix(c.Embedder, "openai:"); c.Embedder != "none" && c.Embedder != "hashed" && (!remote || name == "") {
-		return fmt.Errorf("embedder: %q is none of \"none\", \"hashed\" and \"openai:<model name>\"", c.Embedder)
-	}
-	if (c.Reranker == "") != (c.RerankerURL == "") {
-		return errors.New("reranker: goes with reranker_url")
 	}
 	for _, s := range Settings {
 		n, number := s.Bind(&c).(*int)
@@ -368,18 +335,44 @@ func (c Config) validate() error {
 			return fmt.Errorf("%s: %q is neither true nor false", x[0], x[1])
 		}
 	}
-	if c.RateLimit > 0 && c.RateWindowMS == 0 {
-		return errors.New("rate_window_ms: a rate_limit needs a window")
-	}
 	for _, x := range c.PolicyExtensions {
 		if name, at, ok := strings.Cut(x, "="); !ok || name == "" || at == "" {
 			return fmt.Errorf("policy_extensions: %q is not name=directory", x)
 		}
 	}
-	switch c.LogLevel {
-	case "debug", "info", "warn", "error":
-		return nil
-	default:
-		return fmt.Errorf("log_level: %q is none of debug, info, warn, error", c.LogLevel)
+	public, ofHTTP := httpURL(c.PublicURL)
+	for _, x := range []struct {
+		wrong bool
+		fault string
+	}{
+		{c.Data == "", "data: names no directory"},
+		{!slices.Contains([]string{Development, Production, Test}, c.Environment), fmt.Sprintf("environment: %q is none of %s, %s and %s", c.Environment, Development, Production, Test)},
+		{!slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel), fmt.Sprintf("log_level: %q is none of debug, info, warn, error", c.LogLevel)},
+		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != ""), fmt.Sprintf("public_url: %q is not http(s)://host[:port]", c.PublicURL)},
+		{c.AlertSecret != "" && c.AlertWebhook == "", "alert_webhook_secret: there is nobody who gets alerts with it"},
+		{c.TraceSample > 100, "trace_sample: is a percentage: 0 to 100"},
+		{(c.NATSCert == "") != (c.NATSKey == ""), "nats_cert: goes with nats_key"},
+		{c.NATSCert != "" && c.NATS == "", "nats_cert: there is no listener without nats"},
+		{c.Model != "" && c.Model != "offline" && !ofOpenAI(c.Model), fmt.Sprintf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)},
+		{c.Embedder != "none" && c.Embedder != "hashed" && !ofOpenAI(c.Embedder), fmt.Sprintf("embedder: %q is none of \"none\", \"hashed\" and \"openai:<model name>\"", c.Embedder)},
+		{(c.Reranker == "") != (c.RerankerURL == ""), "reranker: goes with reranker_url"},
+		{c.RateLimit > 0 && c.RateWindowMS == 0, "rate_window_ms: a rate_limit needs a window"},
+	} {
+		if x.wrong {
+			return errors.New(x.fault)
+		}
 	}
+	return nil
+}
+
+// httpURL reads a text, and reports whether it is http(s)://host.
+func httpURL(text string) (u *url.URL, ok bool) {
+	u, err := url.Parse(text)
+	return u, err == nil && u.Host != "" && (u.Scheme == "http" || u.Scheme == "https")
+}
+
+// ofOpenAI reports whether a text is openai:<model name>.
+func ofOpenAI(text string) bool {
+	name, remote := strings.CutPrefix(text, "openai:")
+	return remote && name != ""
 }
