@@ -132,17 +132,20 @@ var instance = regexp.MustCompile(`^[a-z0-9][a-z0-9_-]{0,62}$`)
 func Accounts(processes []string, outside map[string][]string, dir string) (config []byte, made []string, err error) {
 	var members []natsserver.Member
 	var outsiders []natsserver.External
+	seed := func(file string) (public string, err error) {
+		public, isNew, err := seedIn(file)
+		if err == nil && isNew {
+			made = append(made, file)
+		}
+		return public, err
+	}
 	for _, name := range slices.Sorted(maps.Keys(outside)) {
 		if !datadir.Executors.Valid(name) {
 			return nil, nil, fmt.Errorf("executor %q: a vendor's executor is called x-<vendor> or x-<vendor>-<name>", name)
 		}
-		file := filepath.Join(dir, name+".seed")
-		public, isNew, err := seedIn(file)
+		public, err := seed(filepath.Join(dir, name+".seed"))
 		if err != nil {
 			return nil, nil, err
-		}
-		if isNew {
-			made = append(made, file)
 		}
 		outsiders = append(outsiders, natsserver.External{Name: name, NKey: public, Types: outside[name]})
 	}
@@ -170,13 +173,8 @@ func Accounts(processes []string, outside map[string][]string, dir string) (conf
 			if !c.there {
 				continue
 			}
-			file := seedFile(dir, role, name, c.suffix)
-			var isNew bool
-			if *c.public, isNew, err = seedIn(file); err != nil {
+			if *c.public, err = seed(seedFile(dir, role, name, c.suffix)); err != nil {
 				return nil, nil, err
-			}
-			if isNew {
-				made = append(made, file)
 			}
 		}
 		members = append(members, m)

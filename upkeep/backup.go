@@ -259,13 +259,19 @@ func packFile(w *tar.Writer, dir, name string, b Backup) error {
 	}
 	info, err := in.Stat()
 	if err == nil {
-		err = w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: info.Size(), ModTime: b.At, Format: tar.FormatPAX})
-	}
-	if err == nil {
-		_, err = io.Copy(w, in)
+		err = packed(w, name, b.At, info.Size(), in)
 	}
 	if err != nil {
 		err = fmt.Errorf("pack %s: %w", name, err)
 	}
 	return errors.Join(err, in.Close())
+}
+
+// packed adds a file of a known size to a tar file.
+func packed(w *tar.Writer, name string, at time.Time, size int64, content io.Reader) error {
+	if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: size, ModTime: at, Format: tar.FormatPAX}); err != nil {
+		return err
+	}
+	_, err := io.Copy(w, content)
+	return err
 }

@@ -2,6 +2,7 @@ package upkeep
 
 import (
 	"archive/tar"
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -68,21 +69,14 @@ func CopyKeys(ctx context.Context, dir, to string, now time.Time) (k KeyCopy, er
 			return err
 		}
 		w := tar.NewWriter(out)
-		put := func(name string, content []byte) error {
-			if err := w.WriteHeader(&tar.Header{Name: name, Mode: 0o600, Size: int64(len(content)), ModTime: k.At, Format: tar.FormatPAX}); err != nil {
-				return err
-			}
-			_, err := w.Write(content)
-			return errors.Join(err, ctx.Err())
-		}
-		err = put(keyCopyManifest, manifest)
+		err = packed(w, keyCopyManifest, k.At, int64(len(manifest)), bytes.NewReader(manifest))
 		for _, name := range names {
-			if err != nil {
+			if err := errors.Join(err, ctx.Err()); err != nil {
 				return err
 			}
-			var keys []byte
+			var keys []byte                                                                        // at once: a running process adds to the file
 			if keys, err = os.ReadFile(filepath.Join(dir, filepath.FromSlash(name))); err == nil { //nolint:gosec // G304: below the data directory
-				err = put(name, keys)
+				err = packed(w, name, k.At, int64(len(keys)), bytes.NewReader(keys))
 			}
 		}
 		err = errors.Join(err, w.Close())
@@ -106,7 +100,7 @@ func putErasable(b Backup, from, stage string) (err error) {
 		return fmt.Errorf("%w: %w", ErrNoKeyCopy, err)
 	}
 	defer func() { err = errors.Join(err, f.Close()) }()
-	next := packed(tar.NewReader(f))
+	next := unpacked(tar.NewReader(f))
 	k, err := readKeyManifest(next)
 	switch {
 	case err != nil:

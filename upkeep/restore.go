@@ -202,7 +202,7 @@ func unpack(ctx context.Context, from, to string) (b Backup, err error) {
 	if err != nil {
 		return b, err
 	}
-	open := packed(tar.NewReader(f))
+	open := unpacked(tar.NewReader(f))
 	if info.IsDir() {
 		open = func(name string) (io.ReadCloser, error) {
 			return os.Open(filepath.Join(from, filepath.FromSlash(name))) //nolint:gosec // G304: names were checked
@@ -228,8 +228,8 @@ func unpack(ctx context.Context, from, to string) (b Backup, err error) {
 	return b, nil
 }
 
-// packed opens the files of a backup in one file, which are there in order.
-func packed(t *tar.Reader) func(name string) (io.ReadCloser, error) {
+// unpacked opens the files of a backup in one file, which are there in order.
+func unpacked(t *tar.Reader) func(name string) (io.ReadCloser, error) {
 	return func(name string) (io.ReadCloser, error) {
 		h, err := t.Next()
 		if err != nil {
