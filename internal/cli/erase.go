@@ -27,9 +27,11 @@ func intentResolve(c *command) {
 		if *reason == "" {
 			return answer{}, usage(errors.New("--reason: say what you found; it is recorded"))
 		}
-		a, err := intentAnswer(c.intent("intent.resolve", catalog.IntentResolve{IntentID: args[0], Status: args[1], Reason: *reason}))
-		a.note = "intent " + args[0] + " is recorded as " + args[1] + "\n"
-		return a, err
+		a, err := c.intent("intent.resolve", catalog.IntentResolve{IntentID: args[0], Status: args[1], Reason: *reason})
+		if err != nil {
+			return answer{}, err
+		}
+		return answer{data: putBy(a), text: a.IntentID + "\n", note: "intent " + args[0] + " is recorded as " + args[1] + "\n"}, nil
 	}
 }
 
@@ -139,7 +141,7 @@ func userErase(c *command) {
 				return answer{}, malformed(err)
 			}
 		}
-		return answer{data: done, text: done.text()}, nil
+		return answer{data: done, text: render("erased", done)}, nil
 	}
 }
 
@@ -203,23 +205,4 @@ func (c *command) unknownUser(origin, tenant, user string) (unknown bool) {
 		return nil
 	})
 	return unknown
-}
-
-// text is the report for people.
-func (e erasedUser) text() string {
-	var b strings.Builder
-	fmt.Fprintf(&b, "User %s of tenant %s is disabled and erased: %s\n\nGone:\n", e.UserID, e.Tenant, e.IntentID)
-	fmt.Fprintf(&b, "- arguments, grants and results of %d of %d intents, with log lines and the blobs that only they held\n", e.Erased, e.Intents)
-	b.WriteString("- memories, conversations, moments, persona, knowledge, plans, runs, schedules and events of the user\n\nStays:\n")
-	for _, r := range e.Retained {
-		why := "later records are judged by them"
-		if r.Why == catalog.RetainedHeld {
-			why = "people were asked about them"
-		}
-		fmt.Fprintf(&b, "- arguments of %d %s: %s\n", r.Intents, r.Type, why)
-	}
-	for _, text := range e.Remaining {
-		b.WriteString("- " + text + "\n")
-	}
-	return b.String()
 }

@@ -8,7 +8,6 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/client"
@@ -132,9 +131,6 @@ func writeNew(path string, content []byte) error {
 	}
 	return err
 }
-
-// notAfter is the text of a time in a key set.
-func notAfter(t time.Time) string { return t.UTC().Format(time.RFC3339) }
 
 // preparedKeySet is a key set that waits for the root's signature, with the version before it.
 // The holder of the root key verifies both without any other source.

@@ -136,7 +136,7 @@ func replaced(keys []intents.JWK, next intents.JWK, ends time.Time) []intents.JW
 		if at, err := time.Parse(time.RFC3339, k.NotAfter); err == nil && at.Before(ends) {
 			continue // ends earlier already
 		}
-		keys[i].NotAfter = notAfter(ends)
+		keys[i].NotAfter = ends.UTC().Format(time.RFC3339)
 	}
 	return append(keys, next)
 }

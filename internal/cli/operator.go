@@ -136,14 +136,6 @@ func answerIn(body []byte, url string) (a intents.Answer, err error) {
 	return a, nil
 }
 
-// intentAnswer prints the intent's id.
-func intentAnswer(a *intents.Answer, err error) (answer, error) {
-	if err != nil {
-		return answer{}, err
-	}
-	return answer{data: putBy(a), text: a.IntentID + "\n"}, nil
-}
-
 func putBy(a *intents.Answer) put { return put{IntentID: a.IntentID, Position: a.Position} }
 
 // put is the output of an operator's command with --json: the intent and its changes.

@@ -6,7 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"net/url"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -19,8 +18,6 @@ const (
 	plansPath = "/agent/plans"
 	runsPath  = "/v1/runs"
 )
-
-func runPath(id string) string { return runsPath + "/" + url.PathEscape(id) }
 
 var planRows = []row{
 	{use: "list", short: "List your plans, newest first", make: asks(request[catalog.PlanListResult]{

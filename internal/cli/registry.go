@@ -356,19 +356,12 @@ func agentProbe(c *command) {
 		points := check.Run(c.Context())
 		p := painter(c.std, c.std.Out)
 		marks := map[string]string{upkeep.PointPass: p.green("pass"), upkeep.PointFail: p.red("FAIL"), upkeep.PointUnknown: "  ? "}
-		var text strings.Builder
 		count := map[string]int{}
 		for _, x := range points {
 			count[x.State]++
-			fmt.Fprintf(&text, "%s %2d  %s%s\n", marks[x.State], x.Point, x.Title, found(x.Found))
-			if x.Do != "" {
-				fmt.Fprintf(&text, "         %s\n", x.Do)
-			}
 		}
-		a := answer{text: text.String(), data: struct {
-			Endpoint string              `json:"endpoint"`
-			Points   []upkeep.AgentPoint `json:"points"`
-		}{args[0], points}}
+		probed := probedAgent{args[0], points, marks}
+		a := answer{text: render("probed", probed), data: probed}
 		a.note = fmt.Sprintf("%d points pass, %d fail, %d cannot be seen from here\n", count[upkeep.PointPass], count[upkeep.PointFail], count[upkeep.PointUnknown])
 		if n := count[upkeep.PointFail]; n > 0 {
 			a.end = fmt.Errorf("%d of %d points fail: mend them before people use this agent", n, len(points))
@@ -377,10 +370,9 @@ func agentProbe(c *command) {
 	}
 }
 
-// found is the finding about a point, in one line.
-func found(text string) string {
-	if text == "" {
-		return ""
-	}
-	return ": " + printable(oneLine(text, 200))
+// probedAgent is the output of `writ registry probe`.
+type probedAgent struct {
+	Endpoint string              `json:"endpoint"`
+	Points   []upkeep.AgentPoint `json:"points"`
+	Marks    map[string]string   `json:"-"` // of their states
 }

@@ -34,7 +34,7 @@ func TestTexts(t *testing.T) {
 			Rates   []eval.Rate
 			Missing []string
 		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
-		"explained": audit.DecisionExplanation{},
+		"erased": erasedUser{UserEraseResult: catalog.UserEraseResult{Retained: []catalog.RetainedIntents{{Why: catalog.RetainedHeld}}, Remaining: []string{"x"}}}, "explained": audit.DecisionExplanation{},
 		"found.table": struct {
 			catalog.PlanUsageResult
 			catalog.MessageListResult
@@ -48,6 +48,7 @@ func TestTexts(t *testing.T) {
 		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
 		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
 		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
+		"probed":          probedAgent{Points: []upkeep.AgentPoint{{Found: "x", Do: "y"}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
 		"run.table":       catalog.PlanView{Run: &catalog.RunView{ReplayOf: "x", Edges: []catalog.RunEdge{{To: "a", Condition: "x", Holds: new(bool)}}}, Steps: []catalog.StepView{{PlanStep: catalog.PlanStep{ID: "a"}, FailureReason: "x", RetryAt: new(time.Time)}}, Response: "x", Failure: &catalog.Failure{}},

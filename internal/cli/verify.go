@@ -25,7 +25,8 @@ type verdict struct {
 }
 
 func intentVerify(c *command) {
-	keys := c.keysFlag()
+	keys := c.Flags().String("keys", "", "JWKS file, as /.well-known/jwks.json serves it")
+	c.mustGive("keys")
 	at := c.Flags().String("at", "", "check key, grant and ttl_sec at this RFC 3339 time (default: times are not checked)")
 	c.answer = func(args []string) (answer, error) {
 		raw, err := c.input(args)
@@ -53,13 +54,6 @@ func intentVerify(c *command) {
 		v.Valid = err == nil
 		return answer{data: v, text: line(v) + "\n", end: unless(v.Valid, "not valid")}, nil
 	}
-}
-
-// keysFlag declares the key set that a signature is checked with.
-func (c *command) keysFlag() *string {
-	keys := c.Flags().String("keys", "", "JWKS file, as /.well-known/jwks.json serves it")
-	c.mustGive("keys")
-	return keys
 }
 
 // verify checks an intent by itself. If the verifier has a time, the intent must be fresh

@@ -169,6 +169,6 @@ func workflowReplay(c *command) {
 	wait := c.Flags().Bool("wait", false, "follow the run to its end; exit 1: it failed")
 	c.mustGive("from")
 	c.run = func(args []string) error {
-		return c.open(runPath(args[0])+"/replay", map[string]any{"from_node": *from, "mode": *mode, "repeat_effects": *repeat}, *wait)
+		return c.open(runsPath+"/"+url.PathEscape(args[0])+"/replay", map[string]any{"from_node": *from, "mode": *mode, "repeat_effects": *repeat}, *wait)
 	}
 }
