@@ -61,28 +61,35 @@ func (s *several) RoundTrip(r *http.Request) (*http.Response, error) {
 			return nil, err
 		}
 	}
-	var replies exchanges
-	defer func() { replies.leave() }()
-	first, err := int(s.next.Add(1)), errNowhere
-	late := time.NewTicker(answerTime)
-	defer late.Stop()
+	answers, left := make(chan *exchange), make(chan struct{})
+	var asked []*exchange
+	defer func() {
+		close(left)
+		for _, x := range asked {
+			x.end()
+		}
+	}()
+	first, open, err := int(s.next.Add(1)), 0, errNowhere
 	ask := func() {
-		if n := len(replies.asked); n < len(s.urls) {
-			replies.ask(s.door, to(s.urls[(first+n)%len(s.urls)], r, body))
+		if n := len(asked); n < len(s.urls) {
+			x := begin(s.door, to(s.urls[(first+n)%len(s.urls)], r, body), answers, left)
+			asked, open = append(asked, x), open+1
 		}
 	}
+	late := time.NewTicker(answerTime)
+	defer late.Stop()
 	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
-	for ask(); replies.open > 0; {
+	for ask(); open > 0; {
 		select {
 		case <-late.C:
 			ask()
-		case x := <-replies.got:
-			replies.open--
-			switch last := replies.open == 0 && len(replies.asked) == len(s.urls); {
+		case x := <-answers:
+			open--
+			switch last := open == 0 && len(asked) == len(s.urls); {
 			case x.err != nil:
 				err = x.err
 			case !reads || last || x.res.StatusCode != http.StatusServiceUnavailable:
-				return replies.take(x), nil
+				return x.take(), nil
 			default:
 				err = errors.Join(errors.New("it serves nothing now"), x.res.Body.Close())
 			}
@@ -104,52 +111,35 @@ func to(at *url.URL, r *http.Request, body []byte) *http.Request {
 	return out
 }
 
-// exchanges are one request to several processes.
-type exchanges struct {
-	asked []context.CancelFunc // ends each
-	open  int                  // without an answer
-	got   chan exchanged
+// exchange is a request to one process.
+type exchange struct {
+	end context.CancelFunc
+	res *http.Response
+	err error
 }
 
-// exchanged is the answer of a process.
-type exchanged struct {
-	number int
-	res    *http.Response
-	err    error
-}
-
-func (e *exchanges) ask(door http.RoundTripper, r *http.Request) {
-	if e.got == nil {
-		e.got = make(chan exchanged)
-	}
+// begin sends a request. The exchange goes to answers, unless all that wait for it have left.
+func begin(door http.RoundTripper, r *http.Request, answers chan<- *exchange, left <-chan struct{}) *exchange {
 	ctx, cancel := context.WithCancel(r.Context())
-	n := len(e.asked)
-	e.asked, e.open = append(e.asked, cancel), e.open+1
+	x := &exchange{end: cancel}
 	go func() {
-		res, err := door.RoundTrip(r.WithContext(ctx)) //nolint:bodyclose // whoever takes it, or leave
-		e.got <- exchanged{n, res, err}
-	}()
-}
-
-// take gives an answer away: its exchange ends when its body is closed.
-func (e *exchanges) take(x exchanged) *http.Response {
-	x.res.Body = &body{x.res.Body, e.asked[x.number]}
-	e.asked[x.number] = func() {}
-	return x.res
-}
-
-// leave ends the exchanges of which nobody takes the answer.
-func (e *exchanges) leave() {
-	for _, cancel := range e.asked {
-		cancel()
-	}
-	go func(open int) {
-		for range open {
-			if x := <-e.got; x.err == nil {
+		x.res, x.err = door.RoundTrip(r.WithContext(ctx)) //nolint:bodyclose // whoever takes it, or this
+		select {
+		case answers <- x:
+		case <-left:
+			if x.err == nil {
 				_ = x.res.Body.Close()
 			}
 		}
-	}(e.open)
+	}()
+	return x
+}
+
+// take gives the answer away: its exchange ends when its body is closed.
+func (x *exchange) take() *http.Response {
+	x.res.Body = &body{x.res.Body, x.end}
+	x.end = func() {}
+	return x.res
 }
 
 // body is that of an answer.

@@ -74,12 +74,14 @@ type agentLook struct {
 	client *mcp.Client
 }
 
-func (l *agentLook) pass(n int, found string) {
-	l.points[n-1].State, l.points[n-1].Found, l.points[n-1].Do = PointPass, found, ""
-}
-
-func (l *agentLook) fail(n int, found string) {
-	l.points[n-1].State, l.points[n-1].Found = PointFail, found
+// judge says that a point fails with an error, or passes, and what was found.
+func (l *agentLook) judge(n int, found string, err error) {
+	p := &l.points[n-1]
+	if err != nil {
+		p.State, p.Found = PointFail, err.Error()
+		return
+	}
+	p.State, p.Found, p.Do = PointPass, found, ""
 }
 
 func (l *agentLook) unknown(n int, why string) { l.points[n-1].Found = why }
@@ -103,41 +105,35 @@ func (l *agentLook) file() {
 	}
 	switch a, err := agents.Parse(l.File); {
 	case err != nil:
-		l.fail(7, err.Error())
+		l.judge(7, "", err)
 	case a.Type != agents.Remote || a.Endpoint != l.Endpoint:
-		l.fail(7, fmt.Sprintf("it is of type %q with endpoint %q", a.Type, a.Endpoint))
+		l.judge(7, "", fmt.Errorf("it is of type %q with endpoint %q", a.Type, a.Endpoint))
 	default:
-		l.pass(7, a.Name)
+		l.judge(7, a.Name, nil)
 	}
 }
 
 func (l *agentLook) public(ctx context.Context) {
-	var refused *egress.RefusedError
-	switch _, err := get(ctx, l.Public, l.Endpoint, l.Timeout); {
-	case errors.As(err, &refused):
-		l.fail(8, refused.Error())
-	case err != nil:
+	_, err := get(ctx, l.Public, l.Endpoint, l.Timeout)
+	if refused, ok := errors.AsType[*egress.RefusedError](err); ok {
+		l.judge(8, "", refused)
+	} else if err != nil {
 		l.unknown(8, err.Error())
-	default:
-		l.pass(8, "")
+	} else {
+		l.judge(8, "", nil)
 	}
 }
 
 func (l *agentLook) health(ctx context.Context) {
 	at, err := url.Parse(l.Endpoint)
-	if err != nil {
-		l.fail(9, err.Error())
-		return
+	if err == nil {
+		at.Path, at.RawQuery = "/health", ""
+		var status int
+		if status, err = get(ctx, l.Named, at.String(), l.Timeout); err == nil && status != http.StatusOK {
+			err = fmt.Errorf("HTTP %d", status)
+		}
 	}
-	at.Path, at.RawQuery = "/health", ""
-	switch status, err := get(ctx, l.Named, at.String(), l.Timeout); {
-	case err != nil:
-		l.fail(9, err.Error())
-	case status != http.StatusOK:
-		l.fail(9, fmt.Sprintf("HTTP %d", status))
-	default:
-		l.pass(9, "")
-	}
+	l.judge(9, "", err)
 }
 
 // get returns the status of a page.
@@ -162,32 +158,28 @@ func (l *agentLook) talk(ctx context.Context) {
 		l.client, err = mcp.Dial(ctx, source, mcp.Options{Timeout: l.Timeout, MaxBytes: skills.MaxAnswer, RoundTripper: l.Named, Retries: -1})
 	}
 	if err != nil {
-		l.fail(1, err.Error())
+		l.judge(1, "", err)
 		return
 	}
 	defer l.client.Close()
-	switch tools, err := l.client.Manifests(ctx); {
-	case err != nil:
-		l.fail(1, err.Error())
-		return
-	case !slices.ContainsFunc(tools, func(t mcp.Manifest) bool { return t.Name == "handle_message" }):
-		l.fail(1, fmt.Sprintf("it has %d tools of other names", len(tools)))
+	tools, err := l.client.Manifests(ctx)
+	if err == nil && !slices.ContainsFunc(tools, func(t mcp.Manifest) bool { return t.Name == "handle_message" }) {
+		err = fmt.Errorf("it has %d tools of other names", len(tools))
+	}
+	if l.judge(1, "", err); err != nil {
 		return
 	}
-	l.pass(1, "")
 	m := newMessage("Reset my password")
 	began := time.Now()
 	first, err := l.say(ctx, m)
 	if errors.Is(err, context.DeadlineExceeded) {
-		l.fail(4, fmt.Sprintf("no answer in %s", clock.Words(l.Timeout)))
+		l.judge(4, "", fmt.Errorf("no answer in %s", clock.Words(l.Timeout)))
 		return
 	}
-	l.pass(4, clock.Words(time.Since(began)))
-	if err != nil {
-		l.fail(2, err.Error())
+	l.judge(4, clock.Words(time.Since(began)), nil)
+	if l.judge(2, "", err); err != nil {
 		return
 	}
-	l.pass(2, "")
 	l.workflow(ctx, m, first)
 	l.wrong(ctx)
 	l.atOnce(ctx)
@@ -227,19 +219,19 @@ func (l *agentLook) workflow(ctx context.Context, m skills.Message, first skills
 		{Role: catalog.SpeakerUser, Content: m.RawInput, Timestamp: time.Now().UTC()}, {Role: catalog.SpeakerAgent, Content: first.Content, Timestamp: time.Now().UTC()},
 	}
 	last, err := l.say(ctx, next)
-	switch {
-	case len(first.State) == 0:
+	if err != nil {
+		err = fmt.Errorf("with its own state: %w", err)
+	}
+	if len(first.State) > 0 {
+		l.judge(6, "", err)
+	} else {
 		l.unknown(6, "its answer to \"Reset my password\" has none")
-	case err != nil:
-		l.fail(6, "with its own state: "+err.Error())
-	default:
-		l.pass(6, "")
 	}
 	switch ends := first.Complete || last.Complete; {
 	case first.Complete && len(first.State) > 0 || last.Complete && len(last.State) > 0:
-		l.fail(5, "it ends with a workflow_state, which nobody would bring back")
+		l.judge(5, "", errors.New("it ends with a workflow_state, which nobody would bring back"))
 	case ends:
-		l.pass(5, "")
+		l.judge(5, "", nil)
 	default:
 		l.unknown(5, "it goes on after \"Goodbye\"")
 	}
@@ -262,20 +254,21 @@ func (l *agentLook) wrong(ctx context.Context) {
 	}
 	refuses := errors.Is(err, mcp.ErrTool)
 	if refuses && strings.Contains(said, mail) {
-		l.fail(14, "its error repeats the mail address of a message")
+		l.judge(14, "", errors.New("its error repeats the mail address of a message"))
 	} else {
 		l.unknown(14, "its errors name nobody; its logs are not here")
 	}
-	switch _, after := l.say(ctx, newMessage("Reset my password")); {
+	_, after := l.say(ctx, newMessage("Reset my password"))
+	switch {
 	case err != nil && !refuses:
-		l.fail(3, err.Error())
 	case programTrace.MatchString(said):
-		l.fail(3, "its error shows a trace of its program")
+		err = errors.New("its error shows a trace of its program")
 	case after != nil:
-		l.fail(3, "the next message: "+after.Error())
+		err = fmt.Errorf("the next message: %w", after)
 	default:
-		l.pass(3, "")
+		err = nil // it has refused the message, as it should
 	}
+	l.judge(3, "", err)
 }
 
 // manyAtOnce is how many messages are sent at once.
@@ -294,17 +287,13 @@ func (l *agentLook) atOnce(ctx context.Context) {
 		})
 	}
 	sent.Wait()
-	if err := errors.Join(errs...); err != nil {
-		l.fail(15, err.Error())
-		return
-	}
+	err := errors.Join(errs...)
 	for i, text := range said {
 		for j, word := range words {
-			if i != j && strings.Contains(text, word) {
-				l.fail(15, "an answer has what another session's message said")
-				return
+			if err == nil && i != j && strings.Contains(text, word) {
+				err = errors.New("an answer has what another session's message said")
 			}
 		}
 	}
-	l.pass(15, fmt.Sprintf("%d at once", manyAtOnce))
+	l.judge(15, fmt.Sprintf("%d at once", manyAtOnce), err)
 }

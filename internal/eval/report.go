@@ -71,12 +71,7 @@ func (r *Report) Begin(s Set) {
 
 // Add judges the next case of the set.
 func (r *Report) Add(c Case, s Outcome) Result {
-	set := &r.Sets[len(r.Sets)-1]
-	out := Result{File: set.Name, Case: set.Cases + 1, Message: c.Message, Wrong: c.Judge(s), Outcome: s}
-	out.OK = len(out.Wrong) == 0
-	r.All.count(out.OK)
-	set.count(out.OK)
-	r.Results = append(r.Results, out)
+	out := r.add(&r.Sets[len(r.Sets)-1], c.Message, s, c.Judge(s))
 	if len(c.History) == 0 {
 		return out
 	}
@@ -182,9 +177,14 @@ func (r *Report) AddJudged(agent, message string, s Outcome, wrong []string) Res
 	if i < 0 {
 		i, r.Sets = len(r.Sets), append(r.Sets, Rate{Name: agent, Min: r.min})
 	}
-	out := Result{File: agent, Case: r.Sets[i].Cases + 1, Message: message, Wrong: wrong, Outcome: s, OK: len(wrong) == 0}
+	return r.add(&r.Sets[i], message, s, wrong)
+}
+
+// add counts a judged case in its set.
+func (r *Report) add(set *Rate, message string, s Outcome, wrong []string) Result {
+	out := Result{File: set.Name, Case: set.Cases + 1, Message: message, Wrong: wrong, Outcome: s, OK: len(wrong) == 0}
 	r.All.count(out.OK)
-	r.Sets[i].count(out.OK)
+	set.count(out.OK)
 	r.Results = append(r.Results, out)
 	return out
 }
