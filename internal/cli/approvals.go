@@ -3,14 +3,11 @@ package cli
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"net/url"
-	"strings"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/internal/visible"
 )
 
 const approvalsPath = "/agent/approvals"
@@ -29,31 +26,6 @@ var approvalRows = []row{
 	{use: "edit INTENT_ID --args FILE", short: "Have a held intent made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
 	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held intent", make: approvalsDecide(catalog.DecisionReject)},
 	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held intent and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
-}
-
-// pendingLine is an intent pending approval, in one line. Foreign text cannot add lines to it.
-func pendingLine(h bus.PendingApproval) string {
-	state := "may decide"
-	if !h.MayDecide {
-		state = "yours"
-	}
-	cells := []string{h.IntentID, strings.TrimSpace(h.Type + " " + h.Skill()), "asked by " + h.UserID, approvedOf(h), "until " + h.Deadline, state, string(visible.JSON(h.Args))}
-	for i := range cells {
-		cells[i] = visible.Text(cells[i], "")
-	}
-	return strings.Join(cells, "\t")
-}
-
-func approvedOf(h bus.PendingApproval) string {
-	var out []string
-	for _, r := range h.Rules {
-		word := "waits"
-		if r.Satisfied {
-			word = "satisfied"
-		}
-		out = append(out, fmt.Sprintf("%s (of %d) %s", r.ID, r.Count, word))
-	}
-	return strings.Join(out, ", ")
 }
 
 func approvalsDecide(decision string) func(*command) {
@@ -75,7 +47,7 @@ func approvalsDecide(decision string) func(*command) {
 				decide = c.decideAsOperator
 			}
 			result, err := decide(said)
-			return answer{data: result, text: decidedText(result), note: "intent " + ids[0] + "\n" + nextOf(result)}, err
+			return answer{data: result, text: render("decided", result), note: "intent " + ids[0] + "\n" + nextOf(result)}, err
 		}
 		f := c.Flags()
 		c.signerFlag("private key file of an operator, who decides instead of the user of the API key")
@@ -98,17 +70,6 @@ func (c *command) edited(from string) (json.RawMessage, error) {
 		err = malformed(errors.New("the arguments are no JSON: writ approvals show prints those of the intent with --json"))
 	}
 	return raw, err
-}
-
-func decidedText(result catalog.ApproveResult) string {
-	line := result.State
-	if result.Code != "" {
-		line += " " + string(result.Code)
-	}
-	if len(result.Missing) > 0 {
-		line += ", approvals still needed from " + strings.Join(result.Missing, ", ")
-	}
-	return line + "\n"
 }
 
 // nextOf describes the next step after a decision.

@@ -147,7 +147,7 @@ func (c *command) approve(lines <-chan string, t *turnView) (goesOn bool, err er
 	if err != nil {
 		return false, err
 	}
-	fmt.Fprint(c.std.Err, decidedText(result), nextOf(result))
+	fmt.Fprint(c.std.Err, render("decided", result), nextOf(result))
 	return result.State != catalog.ApprovalPending, nil
 }
 

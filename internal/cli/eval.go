@@ -75,7 +75,7 @@ func (c *command) evaluate(to client.Client, dir string, least float64) (*eval.R
 				return nil, fmt.Errorf("%s: %q: %w", set.File, one.Message, err)
 			}
 			if res := r.Add(one, seen); !c.asJSON {
-				fmt.Fprint(c.std.Err, resultText(res))
+				fmt.Fprint(c.std.Err, render("judged", res))
 			}
 		}
 	}
@@ -143,18 +143,6 @@ func (c *command) recorded(to client.Client, seen *eval.Outcome) error {
 		}
 	}
 	return err
-}
-
-// resultText is a case as soon as it is judged.
-func resultText(r eval.Result) string {
-	if r.OK {
-		return fmt.Sprintf("ok    %s %d  %s\n", r.File, r.Case, oneLine(r.Message, 80))
-	}
-	text := fmt.Sprintf("FAIL  %s %d  %s\n", r.File, r.Case, oneLine(r.Message, 80))
-	for _, w := range r.Wrong {
-		text += "      " + oneLine(w, 200) + "\n"
-	}
-	return text + "      see: writ plan show " + printable(r.PlanID) + "\n"
 }
 
 // reportText is the table of rates.
@@ -225,7 +213,7 @@ func (c *command) sample(to client.Client, share float64, by model.Model, least 
 				return nil, fmt.Errorf("%s: %w", p.PlanID, err)
 			}
 			if res := r.AddJudged(cmp.Or(p.Agent, agents.Planner), p.Task, seen, wrong); !c.asJSON {
-				fmt.Fprint(c.std.Err, resultText(res))
+				fmt.Fprint(c.std.Err, render("judged", res))
 			}
 		}
 		if after = page.Cursor; after == "" {

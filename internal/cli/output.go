@@ -141,7 +141,9 @@ var textFile []byte
 // printed are the output templates of commands, by name.
 var printed = func() *template.Template {
 	all := template.New("texts").Funcs(template.FuncMap{
-		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash, "pendingLine": pendingLine,
+		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash,
+		"visible": func(s string) string { return visible.Text(s, "") },
+		"json":    func(raw json.RawMessage) string { return visible.Text(string(visible.JSON(raw)), "") },
 		"utc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },
 		"percent": func(share float64) string { return fmt.Sprintf("%.1f", 100*share) },
 		"cost": func(cost *float64) string {

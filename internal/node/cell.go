@@ -163,11 +163,9 @@ func (n *Node) openStream(ctx context.Context) error {
 func (n *Node) followStream(ctx context.Context, conn bus.Conn, instance string, snap *snapshot.CellSnapshot) (_ snapshot.Journal, _ *state.State, err error) {
 	n.forgetFailure()
 	n.journal, n.stream = nil, nil
-	contents := &snapshot.CellContents{State: state.New()}
-	if snap != nil {
-		if contents, err = snap.Contents(); err != nil {
-			return nil, nil, err
-		}
+	contents, err := snap.Contents()
+	if err != nil {
+		return nil, nil, err
 	}
 	js, err := bus.JetStream(conn)
 	if err != nil {

@@ -271,10 +271,13 @@ func (n *Node) journalDamaged(d *sqlite.DamageError) {
 }
 
 // journalFailed ends the node: nothing can be recorded any more.
-func (n *Node) journalFailed(err error) {
+func (n *Node) journalFailed(err error) { n.fail(fmt.Errorf("journal: %w", err)) }
+
+// fail ends the node, unless it is ending already.
+func (n *Node) fail(err error) {
 	select {
-	case n.fatal <- fmt.Errorf("journal: %w", err):
-	default: // it is ending already
+	case n.fatal <- err:
+	default:
 	}
 }
 

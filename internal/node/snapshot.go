@@ -39,11 +39,9 @@ func (n *Node) openJournal(ctx context.Context) error {
 // replay opens the journal; snap may be nil.
 func (n *Node) replay(ctx context.Context, snap *snapshot.LocalSnapshot) (_ snapshot.Journal, _ *state.State, err error) {
 	n.forgetFailure()
-	contents := &snapshot.LocalContents{State: state.New()}
-	if snap != nil {
-		if contents, err = snap.Contents(); err != nil {
-			return nil, nil, err
-		}
+	contents, err := snap.Contents()
+	if err != nil {
+		return nil, nil, err
 	}
 	n.directory = contents.State
 	n.journal = nil
@@ -73,11 +71,7 @@ func (n *Node) replay(ctx context.Context, snap *snapshot.LocalSnapshot) (_ snap
 // records.
 func (n *Node) snapshotDiffers(ctx context.Context) {
 	n.cfg.Log.ErrorContext(ctx, "the snapshot beside the journal is not what the records make: it is removed, and writ stops. The next start reads all records; check them with: writ audit fsck --data DIR")
-	err := errors.Join(snapshot.ErrDiffers, n.snapshots.Remove())
-	select {
-	case n.fatal <- err:
-	default: // it ends already
-	}
+	n.fail(errors.Join(snapshot.ErrDiffers, n.snapshots.Remove()))
 }
 
 // projected is where the recorder may begin: the state of the snapshot; nil: with the

@@ -201,8 +201,12 @@ func originOf(ctx context.Context, records Getter) (string, error) {
 	return s.Origin(), s.Err()
 }
 
-// Contents returns its contents; each result is its caller's own.
+// Contents returns its contents; each result is its caller's own. A nil snapshot is of no records, and
+// has no index.
 func (s *Snapshot[I]) Contents() (f *Contents[I], err error) {
+	if s == nil {
+		return &Contents[I]{State: state.New()}, nil
+	}
 	if f, s.first = s.first, nil; f != nil {
 		return f, nil
 	}
