@@ -30,7 +30,6 @@ var others = map[string]string{
 	"upkeep/backup.go":              "syncs each file, and at the end all directories",
 	"upkeep/copydocuments.go":       "where blobs pass on their way to a server",
 	"internal/datadir/stores.go":    "where blobs pass on their way to a server",
-	"upkeep/consistentcopy.go":      "with the backup, which syncs each file, and at the end all directories",
 	"internal/datadir/lock_unix.go": "an empty file; the lock is the kernel's",
 }
 
