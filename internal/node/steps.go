@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/executors/python"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/state/agents"
 )
 
 // step is a part of a process; of reports whether the process has it.
@@ -51,8 +52,9 @@ func runs(name string, service func(context.Context) error) func(*group) error {
 func (n *Node) openSteps(ctx context.Context) error {
 	router, recorder := n.has(natsserver.Router), n.has(natsserver.Recorder)
 	return inOrder(ctx, []step[context.Context]{
-		{router, n.loadPolicy},
 		{router, n.openCatalog},
+		{router, n.prepare},
+		{router, n.loadPolicy},
 		{n.carriesOut(skills.Name), n.openSkills},
 		{n.carriesOut(python.Name), n.openSandbox},
 		{n.needsDocuments(), n.openDocuments},
@@ -75,6 +77,16 @@ func (n *Node) openSteps(ctx context.Context) error {
 		{router, n.openRouter},
 		{n.has(natsserver.Gateway), n.openGateway},
 	}...)
+}
+
+// prepare begins what takes a tenth of a second, is made once by a process and is needed by later
+// steps, so that it is made beside the steps before those.
+func (n *Node) prepare(context.Context) error {
+	go func() {
+		_ = n.catalog.Digest()
+		_ = agents.Builtins()
+	}()
+	return nil
 }
 
 // startSteps bring the services up, each listening before what depends on it. They stop in reverse
