@@ -71,26 +71,32 @@ func oneSpelling(encoded string) bool {
 
 // signingInput is what is signed (RFC 7515 §5.1).
 func signingInput(header string, payload []byte) []byte {
-	input := make([]byte, 0, len(header)+1+b64.EncodedLen(len(payload)))
+	input := make([]byte, 0, len(header)+1+b64.EncodedLen(len(payload))+1+signatureText) // and room for a signature
 	input = append(append(input, header...), '.')
 	return b64.AppendEncode(input, payload)
 }
 
-// sign returns protected header and signature over payload.
-func sign(key Signer, typ string, payload []byte) (header, sig string, err error) {
+// sign returns what is signed for a payload, which begins with the protected header, and the signature.
+func sign(key Signer, typ string, payload []byte) (input []byte, sig string, err error) {
 	key = key.Now() // once: header and signature are of the same key
 	if key.Raw {
-		return "", "", fmt.Errorf("sign %s: the key %s makes raw signatures of envelopes, and signs nothing else", typ, key.KID)
+		return nil, "", fmt.Errorf("sign %s: the key %s makes raw signatures of envelopes, and signs nothing else", typ, key.KID)
 	}
-	header = b64.EncodeToString([]byte(protectedHeader(typ, key.KID)))
-	raw, err := key.Key.Sign(rand.Reader, signingInput(header, payload), crypto.Hash(0))
+	input = signingInput(b64.EncodeToString([]byte(protectedHeader(typ, key.KID))), payload)
+	raw, err := key.Key.Sign(rand.Reader, input, crypto.Hash(0))
 	if err != nil {
-		return "", "", fmt.Errorf("sign %s: %w", typ, err)
+		return nil, "", fmt.Errorf("sign %s: %w", typ, err)
 	}
 	if len(raw) != ed25519.SignatureSize {
-		return "", "", fmt.Errorf("sign %s: not an Ed25519 signer", typ)
+		return nil, "", fmt.Errorf("sign %s: not an Ed25519 signer", typ)
 	}
-	return header, b64.EncodeToString(raw), nil
+	return input, b64.EncodeToString(raw), nil
+}
+
+// headerOf is the encoded protected header of what is signed.
+func headerOf(input []byte) string {
+	header, _, _ := bytes.Cut(input, []byte("."))
+	return string(header)
 }
 
 // SignCompact makes a compact JWS over the RFC 8785 bytes of claims.
@@ -99,11 +105,11 @@ func SignCompact(key Signer, typ string, claims any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	header, sig, err := sign(key, typ, payload)
+	input, sig, err := sign(key, typ, payload)
 	if err != nil {
 		return "", err
 	}
-	return header + "." + b64.EncodeToString(payload) + "." + sig, nil
+	return string(append(append(input, '.'), sig...)), nil
 }
 
 // OpenCompact verifies a compact JWS with the key that keys choose for its kid

@@ -23,7 +23,9 @@ func Sign(key Signer, b Body) (signed []byte, id string, err error) {
 	if key.Raw {
 		sig, err = signRaw(key, payload)
 	} else {
-		header, sig, err = sign(key, TypIntent, payload)
+		var input []byte
+		input, sig, err = sign(key, TypIntent, payload)
+		header = headerOf(input)
 	}
 	if err != nil {
 		return nil, "", err
@@ -60,11 +62,11 @@ func SignPoP(key Signer, args any) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	header, sig, err := sign(key, TypPoP, payload)
+	input, sig, err := sign(key, TypPoP, payload)
 	if err != nil {
 		return "", err
 	}
-	return header + ".." + sig, nil
+	return headerOf(input) + ".." + sig, nil
 }
 
 // VerifyPoP checks a proof of possession over args with the key it introduces.

@@ -174,11 +174,11 @@ func parts(key Signer, typ string, o object) (header, sig string) {
 	if err != nil {
 		panic(err)
 	}
-	header, sig, err = sign(key, typ, payload)
+	input, sig, err := sign(key, typ, payload)
 	if err != nil {
 		panic(err)
 	}
-	return header, sig
+	return headerOf(input), sig
 }
 
 func withSig(o object, sig any) string {

@@ -78,7 +78,8 @@ func (d *decision) changes() []storage.Subject {
 	if d.result != nil {
 		return d.result.Writes
 	}
-	return d.inPlan().Writes()
+	in := d.inPlan()
+	return in.Writes()
 }
 
 // unfinished refuses to continue after an intent that has not succeeded.

@@ -226,7 +226,8 @@ func (x *execution) entries() (storage.Commit, error) {
 		entry.Key, entry.Holder, entry.Refused = storage.RefusalKey(x.env.ID(), string(x.Code)), storage.NoPosition, true
 		c.Entries = []storage.Entry{entry}
 	case x.Verdict == intents.Hold:
-		entry.Writes = x.inPlan().Writes()
+		in := x.inPlan()
+		entry.Writes = in.Writes()
 		c.Entries = []storage.Entry{entry}
 	case x.row.Executor == catalog.ExecutorRouter:
 		entry.Writes = x.result.Writes
@@ -244,7 +245,8 @@ func (x *execution) entries() (storage.Commit, error) {
 			c.Entries = append(c.Entries, x.approval.entries...)
 		}
 	default:
-		entry.Open, entry.Writes = true, x.inPlan().Writes()
+		in := x.inPlan()
+		entry.Open, entry.Writes = true, in.Writes()
 		c.Entries = []storage.Entry{entry}
 	}
 	return c, nil

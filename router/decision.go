@@ -162,8 +162,8 @@ func (d *decision) dispatched() bool {
 func (d *decision) intent() state.Intent { return state.IntentOf(d.env, d.roles, d.now) }
 
 // inPlan returns the intent as far as the state needs it to find its changes to a plan.
-func (d *decision) inPlan() *state.Intent {
-	out := &state.Intent{
+func (d *decision) inPlan() state.Intent {
+	out := state.Intent{
 		Type: d.env.Type(), Context: d.env.Context(), Tenant: d.env.Principal().Tenant,
 		Signer: d.env.Signer().Role, Decision: d.Decision, Now: d.now, Node: d.ofNode(),
 	}

@@ -60,7 +60,8 @@ func (r *Router) finish(ctx context.Context, x *execution, out intents.Outcome) 
 			return err
 		}
 	}
-	_, err = r.cfg.Journal.Finish(context.WithoutCancel(ctx), x.position, x.attempt, rec, x.inPlan().OutcomeWrites(out, x.release != nil))
+	in := x.inPlan()
+	_, err = r.cfg.Journal.Finish(context.WithoutCancel(ctx), x.position, x.attempt, rec, in.OutcomeWrites(out, x.release != nil))
 	if errors.Is(err, storage.ErrFinished) {
 		return nil // the first outcome wins; recorded reads it
 	}

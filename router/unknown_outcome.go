@@ -14,7 +14,8 @@ import (
 // unknownOutcome reports whether the outcome of an earlier call of the intent's skill in the step
 // is unknown, and what to do then.
 func (d *decision) unknownOutcome() (unknown bool, hint string) {
-	f := d.view.UnknownOutcome(d.inPlan())
+	in := d.inPlan()
+	f := d.view.UnknownOutcome(&in)
 	switch {
 	case f == nil:
 		return false, ""

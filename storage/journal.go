@@ -4,18 +4,17 @@
 package storage
 
 import (
-	"bytes"
 	"context"
 	"crypto/hkdf"
 	"crypto/hmac"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/binary"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"hash"
 	"iter"
-	"maps"
 	"regexp"
 	"slices"
 	"time"
@@ -74,6 +73,9 @@ func NewRecord(kind Kind, at time.Time, parts map[string]json.RawMessage) Record
 // depend on the position, so it is known before the record is committed, nor on
 // whether parts have been erased.
 func (r Record) Digest() string {
+	if raw, ok := r.plainParts(); ok {
+		return intents.Digest(raw)
+	}
 	parts := make(map[string]string, len(r.Parts)+len(r.Erased))
 	for name, digest := range r.Erased {
 		parts[name] = digest
@@ -86,6 +88,53 @@ func (r Record) Digest() string {
 		return "" // our own parts have plain names
 	}
 	return digest
+}
+
+// plainParts writes the RFC 8785 bytes of the map that Digest is over. ok is false where a name or
+// the digest of an erased part is not of lower-case letters, digits and _: JSON escapes none of
+// these, and their bytes and UTF-16 units have the same order.
+func (r Record) plainParts() (raw []byte, ok bool) {
+	var room [16]string
+	names := room[:0]
+	for name := range r.Parts {
+		names = append(names, name)
+	}
+	for name, digest := range r.Erased {
+		if !plain(digest) {
+			return nil, false
+		}
+		if _, there := r.Parts[name]; !there {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	raw = append(make([]byte, 0, 96*len(names)+2), '{')
+	for i, name := range names {
+		if !plain(name) {
+			return nil, false
+		}
+		if i > 0 {
+			raw = append(raw, ',')
+		}
+		raw = append(append(append(raw, '"'), name...), `":"`...)
+		if body, there := r.Parts[name]; there {
+			sum := PartSum(r.Salts[name], body)
+			raw = hex.AppendEncode(raw, sum[:])
+		} else {
+			raw = append(raw, r.Erased[name]...)
+		}
+		raw = append(raw, '"')
+	}
+	return append(raw, '}'), true
+}
+
+func plain(text string) bool {
+	for i := range len(text) {
+		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
+			return false
+		}
+	}
+	return true
 }
 
 // digestIn finds digests anywhere.
@@ -103,37 +152,11 @@ func (r Record) Digests() (digests []string) {
 // DigestOf is the record digest over part name to part digest. It fails for names or
 // digests that are no I-JSON.
 func DigestOf(parts map[string]string) (string, error) {
-	if raw, ok := plainParts(parts); ok {
-		return intents.Digest(raw), nil
-	}
 	raw, err := json.Marshal(parts)
 	if err == nil {
 		raw, err = intents.Canonical(raw)
 	}
 	return intents.Digest(raw), err
-}
-
-// plainParts writes the RFC 8785 bytes of parts whose names and digests no JSON escapes: lower-case
-// letters, digits and _, in whose order bytes and UTF-16 agree. ok is false for all others.
-func plainParts(parts map[string]string) (raw []byte, ok bool) {
-	raw = append(make([]byte, 0, 96*len(parts)+2), '{')
-	for _, name := range slices.Sorted(maps.Keys(parts)) {
-		if !plain(name) || !plain(parts[name]) {
-			return nil, false
-		}
-		raw = append(append(append(raw, '"'), name...), `":"`...)
-		raw = append(append(raw, parts[name]...), `",`...)
-	}
-	return append(bytes.TrimSuffix(raw, []byte(",")), '}'), true
-}
-
-func plain(text string) bool {
-	for i := range len(text) {
-		if c := text[i]; (c < 'a' || c > 'z') && (c < '0' || c > '9') && c != '_' {
-			return false
-		}
-	}
-	return true
 }
 
 // Key names something that at most one intent may take: 128 bits of a digest over its

@@ -216,11 +216,17 @@ type Eraser interface {
 
 // PartDigest is hex SHA-256(salt ‖ part bytes), as Record.Digest takes it.
 func PartDigest(salt, body []byte) string {
-	var sum [sha256.Size]byte
+	sum := PartSum(salt, body)
+	return hex.EncodeToString(sum[:])
+}
+
+// PartSum is PartDigest before it is hex.
+func PartSum(salt, body []byte) (sum [sha256.Size]byte) {
 	h := sha256.New()
 	h.Write(salt) // never fails
 	h.Write(body)
-	return hex.EncodeToString(h.Sum(sum[:0]))
+	h.Sum(sum[:0])
+	return sum
 }
 
 // Without is the record after the erasure of some of its parts; changed is false

@@ -39,10 +39,11 @@ import (
 const CheckpointInterval = 250 * time.Millisecond
 
 // Batches: what the sequencer adds at once is at most one batch. An unfinished
-// batch waits this long for more.
+// batch waits this long for more: each costs a dozen files and their syncs, which
+// compete with those of the journal, and no leaf is shown before its checkpoint.
 const (
 	batchSize = 1024
-	batchAge  = 50 * time.Millisecond
+	batchAge  = CheckpointInterval / 2
 )
 
 // Config of a ledger. All members but Held and Known are required.

@@ -2,6 +2,8 @@ package ledger
 
 import (
 	"context"
+	"encoding/json"
+	"errors"
 	"fmt"
 
 	"aob.dev/writ/intents"
@@ -72,9 +74,14 @@ func (t *Tenants) Note(position int64, tenant string) {
 // tenantOf an intent: its summary names it, and remains when the envelope is erased. One
 // without a summary must be read itself.
 func tenantOf(r storage.Record) (string, error) {
-	if _, there := r.Parts[storage.PartSummary]; there {
-		s, err := storage.ReadSummary(r.Parts)
-		return s.Tenant, err
+	if raw, there := r.Parts[storage.PartSummary]; there {
+		var s struct {
+			Tenant string `json:"tenant"`
+		}
+		if err := json.Unmarshal(raw, &s); err != nil || s.Tenant == "" {
+			return "", errors.New("the part summary names no tenant")
+		}
+		return s.Tenant, nil
 	}
 	signed, err := intents.ReadSigned(r.Parts[storage.PartEnvelope])
 	if err != nil {

@@ -114,15 +114,18 @@ func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err e
 func appendDigests(b []byte, r storage.Record, encrypted []string) ([]byte, error) {
 	b = binary.AppendUvarint(b, uint64(len(r.Erased)+len(encrypted)))
 	for _, name := range slices.Sorted(slices.Values(append(slices.Collect(maps.Keys(r.Erased)), encrypted...))) {
+		b = AppendBytes(b, []byte(name))
 		text, erased := r.Erased[name]
 		if !erased {
-			text = storage.PartDigest(r.Salts[name], r.Parts[name])
+			sum := storage.PartSum(r.Salts[name], r.Parts[name])
+			b = append(b, sum[:]...)
+			continue
 		}
 		digest, err := hex.DecodeString(text)
 		if err != nil || len(digest) != DigestSize {
 			return nil, fmt.Errorf("position %d: the digest of part %q is none", r.Position, name)
 		}
-		b = append(AppendBytes(b, []byte(name)), digest...)
+		b = append(b, digest...)
 	}
 	return b, nil
 }
