@@ -10,6 +10,8 @@ import (
 	"aob.dev/writ/internal/testing/escape"
 )
 
+func init() { sandbox.Prelude = escape.Prelude }
+
 // minProbes guards against a folder that silently became empty.
 const minProbes = 60
 

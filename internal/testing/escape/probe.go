@@ -24,8 +24,13 @@ import (
 	"aob.dev/writ/executors/sandbox"
 )
 
-//go:embed probes prelude.py
+//go:embed probes
 var files embed.FS
+
+// Prelude is the Python code that stands in front of each probe.
+//
+//go:embed prelude.py
+var Prelude string
 
 // Groups of probes, by their target.
 func Groups() []string { return []string{"files", "kernel", "network", "resources"} }

@@ -17,10 +17,7 @@ func (p Probe) Try(ctx context.Context, runner sandbox.Runner, b *Bait) (Finding
 	if err != nil {
 		return Finding{}, err
 	}
-	script, err := p.script(b)
-	if err != nil {
-		return Finding{}, err
-	}
+	script := b.definitions() + Prelude + p.Script
 	res, err := runner.Run(ctx, sandbox.Job{Script: script, Input: strings.NewReader("data"), Limits: p.Limits})
 	if err != nil {
 		return Finding{}, fmt.Errorf("probe %s: %w", p.Name, err)
@@ -39,11 +36,6 @@ func (p Probe) Try(ctx context.Context, runner sandbox.Runner, b *Bait) (Finding
 		f.Verdict = Known
 	}
 	return f, nil
-}
-
-func (p Probe) script(b *Bait) (string, error) {
-	prelude, err := files.ReadFile("prelude.py")
-	return b.definitions() + string(prelude) + p.Script, err
 }
 
 // judge reads a run's result.
