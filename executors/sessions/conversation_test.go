@@ -199,26 +199,3 @@ func TestPromptContents(t *testing.T) {
 		t.Error(d)
 	}
 }
-
-// TestOldPlace: a session from before users had sessions of their own goes on where it is.
-func TestOldPlace(t *testing.T) {
-	b := open(t)
-	body := `{"session_id":"s1","tenant_id":"acme","user_id":"ana","state":"active","started_at":"2026-11-20T09:00:00Z","last_active":"2026-11-20T09:00:00Z","messages":[{"msg_id":"m_0","role":"user","content":"Hello","ts":"2026-11-20T09:00:00Z"}]}`
-	if err := b.docs.Put(t.Context(), "acme", storage.IndexSessions, storage.Document{ID: "s1", Position: 1, Body: json.RawMessage(body)}); err != nil {
-		t.Fatal(err)
-	}
-	b.Must(t, b.turn("turn:t1", "t1", "Still there?", "Yes."), nil)
-	if got := b.recent(t, 100); len(got) != 3 || got[0] != "user: Hello" {
-		t.Errorf("%q", got)
-	}
-	if r := b.Do(t, intent("session.create", catalog.SessionCreate{SessionID: "s1"})); r.Code != intents.MalformedArgs {
-		t.Errorf("a second session of the id: %+v", r)
-	}
-	other := b.turn("turn:t2", "t2", "Hello", "Hello, Ben.")
-	other.Ticket.Actor.UserID = "ben"
-	b.Must(t, other, nil)
-	page, err := b.docs.Search(t.Context(), "acme", storage.IndexSessions, storage.Query{})
-	if err != nil || len(page.Documents) != 2 || page.Documents[0].ID != "s1" && page.Documents[1].ID != "s1" {
-		t.Errorf("%+v %v", page.Documents, err)
-	}
-}

@@ -120,18 +120,13 @@ func (s *session) view(now time.Time) catalog.Session {
 
 func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
-// documentOf is where the session of a user is. Earlier builds had it under its id alone.
+// documentOf is where the session of a user is.
 func documentOf(user, id string) string { return user + "/" + id }
 
 // load reads a session of the intent's user and its version, if it exists.
 func (s *sessions) load(ctx context.Context, o *executors.Intent, id string) (found session, at storage.Document, err error) {
 	actor := o.Ticket.Actor
-	for _, place := range []string{documentOf(actor.UserID, id), id} {
-		if at, err = s.docs.Get(ctx, actor.Tenant, storage.IndexSessions, place); !errors.Is(err, storage.ErrNotFound) {
-			break
-		}
-	}
-	if err != nil {
+	if at, err = s.docs.Get(ctx, actor.Tenant, storage.IndexSessions, documentOf(actor.UserID, id)); err != nil {
 		return session{}, at, executors.Store(err)
 	}
 	if err := json.Unmarshal(at.Body, &found); err != nil {
