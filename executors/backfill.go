@@ -14,12 +14,14 @@ import (
 // Unembedded is the embedder of a document that has no vector yet.
 const Unembedded = "none"
 
-// Times of Backfill.
+// Times of EachTenant.
 const (
-	backfillEvery = time.Hour
-	backfillRetry = time.Minute // after a failure
-	backfillPage  = 50          // documents that are read and embedded at a time
+	tenantsEvery = time.Hour
+	tenantsRetry = time.Minute // after a failure
 )
+
+// backfillPage is how many documents are read and embedded at a time.
+const backfillPage = 50
 
 // EmbeddedIndex is an index whose documents may have a vector of their text in the member
 // embedding; the member embedder names the embedder that made it. Unembedded: it is missing. A
@@ -49,16 +51,24 @@ type Backfill struct {
 // Run goes through all tenants immediately and then periodically, until ctx ends, which is not an
 // error. Failures are logged and retried.
 func (b Backfill) Run(ctx context.Context) error {
+	return EachTenant(ctx, b.Tenants, b.Log, "documents have no vectors yet", func(tenant string) error {
+		made, err := b.Fill(ctx, tenant)
+		if made > 0 {
+			b.Log.LogAttrs(ctx, slog.LevelInfo, "made vectors of documents", slog.String("tenant", tenant), slog.Int("documents", made))
+		}
+		return err
+	})
+}
+
+// EachTenant does something for all tenants immediately and then periodically, until ctx ends, which
+// is not an error. A failure is logged with a text, and soon all is done again.
+func EachTenant(ctx context.Context, tenants func() []string, log *slog.Logger, failed string, do func(tenant string) error) error {
 	for ctx.Err() == nil {
-		next := backfillEvery
-		for _, tenant := range b.Tenants() {
-			made, err := b.Fill(ctx, tenant)
-			if made > 0 {
-				b.Log.LogAttrs(ctx, slog.LevelInfo, "made vectors of documents", slog.String("tenant", tenant), slog.Int("documents", made))
-			}
-			if err != nil && ctx.Err() == nil {
-				next = backfillRetry
-				b.Log.LogAttrs(ctx, slog.LevelWarn, "documents have no vectors yet", slog.String("tenant", tenant), slog.String("error", err.Error()))
+		next := tenantsEvery
+		for _, tenant := range tenants() {
+			if err := do(tenant); err != nil && ctx.Err() == nil {
+				next = tenantsRetry
+				log.LogAttrs(ctx, slog.LevelWarn, failed, slog.String("tenant", tenant), slog.String("error", err.Error())) //nolint:sloglint // its callers give literals
 			}
 		}
 		_ = clock.Sleep(ctx, next) // the loop checks ctx

@@ -7,7 +7,6 @@ import (
 	"time"
 
 	"aob.dev/writ/executors"
-	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/storage"
 )
 
@@ -17,11 +16,9 @@ var Embedded = executors.EmbeddedIndex{Index: storage.IndexChunks, Text: func(do
 	return r.embeddable(), err
 }}
 
-// Times of Upkeep.
+// Bounds of Upkeep.
 const (
-	upkeepEvery = time.Hour
-	upkeepRetry = time.Minute // after a failure
-	upkeepPage  = 100
+	upkeepPage = 100
 	// abandoned is how old a document is that nobody is still writing or removing.
 	abandoned = time.Hour
 )
@@ -37,17 +34,7 @@ type Upkeep struct {
 // Run goes through all tenants immediately and then periodically, until ctx ends, which is not an
 // error. Failures are logged and retried.
 func (u Upkeep) Run(ctx context.Context) error {
-	for ctx.Err() == nil {
-		next := upkeepEvery
-		for _, tenant := range u.Tenants() {
-			if err := u.Sweep(ctx, tenant); err != nil && ctx.Err() == nil {
-				next = upkeepRetry
-				u.Log.LogAttrs(ctx, slog.LevelWarn, "the upkeep of knowledge failed", slog.String("tenant", tenant), slog.String("error", err.Error()))
-			}
-		}
-		_ = clock.Sleep(ctx, next) // the loop checks ctx
-	}
-	return nil
+	return executors.EachTenant(ctx, u.Tenants, u.Log, "the upkeep of knowledge failed", func(tenant string) error { return u.Sweep(ctx, tenant) })
 }
 
 // Sweep removes the chunks of documents that are not live and that nobody writes any more,
