@@ -152,17 +152,10 @@ func (k *keyFiles) key(slot uint64) (key codec.Key, err error) {
 // A crash in it leaves some of the keys, and the accepted erasure in the log: the next start
 // erases again.
 func (k *keyFiles) erase(slots []uint64) error {
-	slices.Sort(slots)
-	for len(slots) > 0 {
-		file := slots[0] / keysPerFile
-		n := 1
-		for n < len(slots) && slots[n]/keysPerFile == file {
-			n++
-		}
-		if err := k.zero(file, slots[:n]); err != nil {
+	for file, some := range codec.ByFile(slots, keysPerFile) {
+		if err := k.zero(file, some); err != nil {
 			return fmt.Errorf("erase keys: %w", err)
 		}
-		slots = slots[n:]
 	}
 	return nil
 }

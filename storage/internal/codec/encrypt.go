@@ -7,6 +7,8 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"iter"
+	"slices"
 
 	"aob.dev/writ/storage"
 )
@@ -23,6 +25,23 @@ func NewKeys(n int) []byte {
 	keys := make([]byte, n*KeySize)
 	_, _ = rand.Read(keys) // never fails
 	return keys
+}
+
+// ByFile sorts slots and yields those of each key file, by its number.
+func ByFile(slots []uint64, keysPerFile uint64) iter.Seq2[uint64, []uint64] {
+	slices.Sort(slots)
+	return func(yield func(uint64, []uint64) bool) {
+		for len(slots) > 0 {
+			file, n := slots[0]/keysPerFile, 1
+			for n < len(slots) && slots[n]/keysPerFile == file {
+				n++
+			}
+			if !yield(file, slots[:n]) {
+				return
+			}
+			slots = slots[n:]
+		}
+	}
 }
 
 // ErrErased reports that a key was destroyed.
