@@ -20,6 +20,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 )
@@ -34,6 +35,32 @@ type Server interface {
 }
 
 var _ Server = (*mcp.Client)(nil)
+
+// Skill is a tool of a named server.
+type Skill struct {
+	mcp.Manifest
+	Server string
+	server *server
+}
+
+// ID is <server>.<tool>.
+func (s Skill) ID() string { return s.Server + "." + s.Name }
+
+// Under reports whether a pin is for some version of this skill.
+func (s Skill) Under(pin intents.Pin) bool { return pin.Skill == s.ID() }
+
+// For reports whether a tenant sees the skill.
+func (s Skill) For(tenant string) bool { return s.server.terms.serves(tenant) }
+
+// Terms are an operator's settings for a server; the zero value sets nothing.
+type Terms struct {
+	Tenants []string           // tenants that see its skills; nil: all
+	Calls   *ratelimit.Limiter // of its tools; nil: any number
+}
+
+func (t Terms) serves(tenant string) bool {
+	return t.Tenants == nil || slices.Contains(t.Tenants, tenant)
+}
 
 // Config of the executor. Log may be nil: none.
 type Config struct {
