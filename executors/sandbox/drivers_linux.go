@@ -21,17 +21,6 @@ type linuxDriver struct {
 	host     *host
 }
 
-// host has the state that the drivers of one Sandbox share.
-type host struct {
-	runtime runtimeDir
-	scratch *scratch
-	spawner *spawner // of sandboxes in the network of the host
-	offline *spawner // of sandboxes in none
-	ids     *idRange // nil if not root
-	mounts  *mounts
-	groups  *groups // nil: there are none to be had
-}
-
 // sandboxNamespaces isolate mounts, processes, network, IPC and host name.
 const sandboxNamespaces = unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS
 

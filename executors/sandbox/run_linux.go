@@ -3,6 +3,7 @@
 package sandbox
 
 import (
+	"bufio"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -11,6 +12,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -259,4 +262,51 @@ func (c *capture) add(p []byte) {
 		_, _ = c.also.Write(p) // a failed write does not end the run
 	}
 	c.kept = append(c.kept, p[:min(int64(len(p)), c.max-int64(len(c.kept)))]...)
+}
+
+// tablesMax bounds the page tables of a sandbox, in bytes. No limit of a process counts
+// them: mappings of one page each, far apart, need two pages of table each. Usual
+// mappings need a five-hundredth of their size.
+const tablesMax = 32 << 20
+
+// watchPace is how often page tables are measured.
+const watchPace = 20 * time.Millisecond
+
+// watch ends a sandbox that has too much of page tables, until ctx ends.
+func (b *Instance) watch(ctx context.Context, over func()) {
+	name := "/proc/" + strconv.Itoa(b.proc.Pid) + "/status"
+	tick := time.NewTicker(watchPace)
+	defer tick.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-b.exited:
+			return
+		case <-tick.C:
+		}
+		if n, ok := pageTables(name); ok && n > tablesMax {
+			over()
+			return
+		}
+	}
+}
+
+// pageTables is the size of a process's page tables in bytes; false: it is gone.
+func pageTables(status string) (int64, bool) {
+	f, err := os.Open(status) //nolint:gosec // G304: of a process of ours
+	if err != nil {
+		return 0, false
+	}
+	defer f.Close()
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		rest, found := strings.CutPrefix(lines.Text(), "VmPTE:")
+		if !found {
+			continue
+		}
+		kib, err := strconv.ParseInt(strings.TrimSpace(strings.TrimSuffix(rest, "kB")), 10, 64)
+		return kib << 10, err == nil
+	}
+	return 0, false
 }

@@ -7,7 +7,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"os"
 	"sync"
 	"time"
 
@@ -65,35 +64,6 @@ func Open(ctx context.Context, cfg Config) (*Sandbox, error) {
 	s.cut, s.cutOff = context.WithCancel(context.WithoutCancel(ctx))
 	s.pool = newPool(driver, profile, cfg.Workers, s.busy) //nolint:contextcheck // workers wait longer than Open
 	return s, nil
-}
-
-func openHost(ctx context.Context, cfg Config) (*host, error) {
-	base, err := chooseBase(cfg.Dir)
-	if err != nil {
-		return nil, err
-	}
-	sweepBase(base, time.Now())
-	h := &host{}
-	if h.runtime, err = findRuntime(ctx, base, cfg.Python); err != nil {
-		return nil, err
-	}
-	if os.Geteuid() == 0 {
-		if h.ids, err = newIDRange(); err != nil {
-			return nil, err
-		}
-	}
-	if h.scratch, err = newScratch(h.runtime.path); err != nil {
-		return nil, err
-	}
-	h.spawner, h.offline, h.mounts, h.groups = newSpawner(false), newSpawner(true), newMounts(), openGroups()
-	return h, nil
-}
-
-func (h *host) close() error {
-	h.spawner.close()
-	h.offline.close()
-	h.mounts.close()
-	return h.scratch.close()
 }
 
 // Driver is the name of the driver in use.

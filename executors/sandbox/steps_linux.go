@@ -3,8 +3,10 @@
 package sandbox
 
 import (
+	"fmt"
 	"os"
 	"path/filepath"
+	"sync"
 
 	"golang.org/x/sys/unix"
 
@@ -148,4 +150,136 @@ func (s *sandboxSpec) environment() []string {
 // execute becomes Python.
 func (s *sandboxSpec) execute(p *program) {
 	p.execute(s.Image.command(s.pathInside(""), s.Preload), s.environment())
+}
+
+// changeRoot leaves the host's file tree as far as the driver can, and enters
+// the scratch directory.
+func (s *sandboxSpec) changeRoot(p *program) {
+	switch s.Root {
+	case rootPivot:
+		s.pivot(p)
+	case rootKeep:
+	default:
+		p.fail(fmt.Errorf("unknown root %q", s.Root))
+	}
+	p.step = "enter scratch"
+	p.call(unix.SYS_CHDIR, p.text(s.pathInside(s.Scratch)))
+}
+
+// pivot makes the runtime directory the only mount of the namespace, read-only,
+// with a bounded tmpfs as scratch. No /proc, /dev or /sys is mounted.
+func (s *sandboxSpec) pivot(p *program) {
+	id := max(s.ID, 0)
+	runtime, tmpfs := p.text(s.Runtime), p.text("tmpfs")
+	p.step = "private mounts"
+	p.call(unix.SYS_MOUNT, num(0), p.text("/"), num(0), num(unix.MS_PRIVATE|unix.MS_REC), num(0))
+	p.step = "bind runtime"
+	// Without MS_REC: a mount someone made below the runtime is not wanted.
+	p.call(unix.SYS_MOUNT, runtime, runtime, num(0), num(unix.MS_BIND), num(0))
+	p.step = "read-only runtime"
+	p.attributes(runtime, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV)
+	p.step = "mount scratch"
+	options := fmt.Sprintf("size=%d,nr_inodes=%d,mode=0700,uid=%d,gid=%d", s.Room, scratchFiles, id, id)
+	scratch := p.text(filepath.Join(s.Runtime, s.Scratch))
+	p.call(unix.SYS_MOUNT, tmpfs, scratch, tmpfs, num(unix.MS_NOSUID|unix.MS_NODEV|unix.MS_NOEXEC), p.text(options))
+	if s.Image.Urandom {
+		s.mountRandomDevice(p)
+	}
+	p.step = "enter runtime"
+	p.call(unix.SYS_CHDIR, runtime)
+	p.pivot("box")
+}
+
+// mountRandomDevice gives the sandbox the one device that its Python cannot do
+// without.
+func (s *sandboxSpec) mountRandomDevice(p *program) {
+	p.step = "mount /" + randomDevice
+	place := p.text(filepath.Join(s.Runtime, randomDevice))
+	p.call(unix.SYS_MOUNT, p.text("/"+randomDevice), place, num(0), num(unix.MS_BIND), num(0))
+	p.attributes(place, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NOEXEC)
+}
+
+// dropBounding empties the set that bounds the capabilities gained by execve. A process without
+// the right to do that has no capabilities to bound either.
+func (s *sandboxSpec) dropBounding(p *program) {
+	if !s.OwnRoot && !holdsCapability(unix.CAP_SETPCAP) {
+		return
+	}
+	for c := range capabilities() {
+		p.call(unix.SYS_PRCTL, num(unix.PR_CAPBSET_DROP), num(c), num(0), num(0), num(0))
+	}
+}
+
+// capabilities is how many this kernel has.
+var capabilities = sync.OnceValue(func() uintptr {
+	for c := uintptr(0); ; c++ {
+		// EINVAL: past the last one.
+		if err := unix.Prctl(unix.PR_CAPBSET_READ, c, 0, 0, 0); err != nil {
+			return c
+		}
+	}
+})
+
+// dropCapabilities empties the other four sets.
+func dropCapabilities(p *program) {
+	p.call(unix.SYS_PRCTL, num(unix.PR_CAP_AMBIENT), num(unix.PR_CAP_AMBIENT_CLEAR_ALL), num(0), num(0), num(0))
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var none [2]unix.CapUserData
+	p.call(unix.SYS_CAPSET, value(p, &header), value(p, &none))
+}
+
+// becomeUser takes the sandbox's own uid and gid and gives up all groups. Leaving
+// uid 0 for good empties the permitted capabilities.
+func (s *sandboxSpec) becomeUser(p *program) {
+	if s.ID < 0 {
+		return
+	}
+	id := num(s.ID)
+	p.call(unix.SYS_SETGROUPS, num(0), num(0))
+	p.call(unix.SYS_SETRESGID, id, id, id)
+	p.call(unix.SYS_SETRESUID, id, id, id)
+}
+
+// holdsCapability reports whether this process has c in effect.
+func holdsCapability(c uint) bool {
+	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
+	var sets [2]unix.CapUserData
+	if err := unix.Capget(&header, &sets[0]); err != nil {
+		return false
+	}
+	return sets[c/32].Effective&(1<<(c%32)) != 0
+}
+
+// limitResources bounds the process, which is always one: fork is refused. Soft
+// and hard CPU limit are equal because the first process of a pid namespace
+// ignores SIGXCPU, which the soft limit sends, but not SIGKILL, which the hard
+// one sends.
+func (s *sandboxSpec) limitResources(p *program) {
+	limits := []struct {
+		resource int
+		most     uint64
+	}{
+		{unix.RLIMIT_FSIZE, uint64(s.Room)},          //nolint:gosec // G115: within range
+		{unix.RLIMIT_NOFILE, uint64(s.Limits.Files)}, //nolint:gosec // G115: within range
+		// 1, not 0: a core_pattern that is a pipe ignores 0 but obeys 1.
+		{unix.RLIMIT_CORE, 1},
+		{unix.RLIMIT_STACK, 8 << 20},
+		{unix.RLIMIT_MEMLOCK, 0},
+		{unix.RLIMIT_MSGQUEUE, 0},
+		{unix.RLIMIT_SIGPENDING, 64},
+		{unix.RLIMIT_CPU, s.Limits.cpuSeconds()},
+		{unix.RLIMIT_AS, uint64(s.Limits.Memory)},     //nolint:gosec // G115: within range
+		{unix.RLIMIT_NPROC, uint64(s.Limits.Threads)}, //nolint:gosec // G115: within range
+	}
+	for _, l := range limits {
+		if l.resource == unix.RLIMIT_NPROC && !s.OwnUser {
+			continue // would count this user's other processes
+		}
+		// The sandbox cannot raise a hard limit that is lower already.
+		var now unix.Rlimit
+		if err := unix.Prlimit(0, l.resource, nil, &now); err == nil {
+			l.most = min(l.most, now.Max)
+		}
+		p.limit(l.resource, l.most)
+	}
 }
