@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"regexp"
 	"slices"
 	"strings"
 	"unicode"
@@ -115,11 +116,7 @@ func (f failure) outOfQuota() bool {
 
 // invalid reports whether the server rejected the request itself.
 func (f failure) invalid() bool {
-	switch f.status {
-	case http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity:
-		return true
-	}
-	return false
+	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, f.status)
 }
 
 // refuses reports whether the request was refused because of this parameter.
@@ -166,18 +163,14 @@ func (f failure) detail(key string) string {
 }
 
 func transientStatus(status int) bool {
-	switch status {
-	case http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests:
-		return true
-	}
-	return status >= 500
+	return status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}, status)
 }
 
 // codes returns the codes of an error, which are words of the protocol.
 func (f failure) codes() string {
 	var words []string
 	for _, w := range []string{f.kind, f.code, f.param} {
-		if w != "" && len(w) <= 64 && !strings.ContainsFunc(w, notWord) {
+		if protocolWord.MatchString(w) {
 			words = append(words, w)
 		}
 	}
@@ -187,9 +180,7 @@ func (f failure) codes() string {
 	return " (" + strings.Join(words, ", ") + ")"
 }
 
-func notWord(r rune) bool {
-	return !('a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || strings.ContainsRune("_-.[]", r))
-}
+var protocolWord = regexp.MustCompile(`^[A-Za-z0-9_.\[\]-]{1,64}$`)
 
 // rootCause returns the network error below the HTTP client's, without the URL.
 func rootCause(err error) error {

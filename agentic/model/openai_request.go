@@ -3,6 +3,7 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"regexp"
 	"strings"
 
 	"github.com/openai/openai-go/v3"
@@ -110,14 +111,11 @@ func wireName(name string) string {
 	if name == "" {
 		return "_"
 	}
-	name = strings.Map(func(r rune) rune {
-		if 'a' <= r && r <= 'z' || 'A' <= r && r <= 'Z' || '0' <= r && r <= '9' || r == '_' || r == '-' {
-			return r
-		}
-		return '_'
-	}, name)
+	name = notInName.ReplaceAllString(name, "_")
 	return name[:min(len(name), maxToolName)]
 }
+
+var notInName = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
 // wireArguments returns a model's arguments in a form that may appear in a message: some servers
 // parse them, and refuse the whole conversation if they are not a JSON object.

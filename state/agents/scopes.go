@@ -247,3 +247,13 @@ func merge(builtin Scopes, layers []Scopes) (set map[string]Scope, nearest strin
 	}
 	return set, nearest, found
 }
+
+// Covers reports whether an intent is a call of the held tool. skill is the full id of the skill
+// that the intent calls, if it calls one.
+func (h Hold) Covers(typ, skill string) bool {
+	if typ != "skill.call" {
+		return slices.Contains(local[h.Tool], typ)
+	}
+	server, _, _ := strings.Cut(skill, ".")
+	return h.Tool == skill || h.Tool == server+".*" || h.Tool == AllServers+".*"
+}

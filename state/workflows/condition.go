@@ -303,7 +303,7 @@ func (a *activation) ResolveName(name string) (any, bool) {
 			ok = err == nil && len(text) <= maxRead
 		}
 		if ok {
-			return native(v), true
+			return eachLeaf(v, native), true
 		}
 		if a.missing == "" {
 			a.missing = p.pointer()
@@ -312,30 +312,18 @@ func (a *activation) ResolveName(name string) (any, bool) {
 	return nil, false
 }
 
-// native converts a decoded value for CEL: a whole number is an int.
-func native(v any) any {
-	switch v := v.(type) {
-	case json.Number:
-		if n, err := v.Int64(); err == nil {
-			return n
-		}
-		f, err := v.Float64()
-		if err != nil {
-			return nil
-		}
-		return f
-	case []any:
-		out := make([]any, len(v))
-		for i := range v {
-			out[i] = native(v[i])
-		}
-		return out
-	case map[string]any:
-		out := make(map[string]any, len(v))
-		for name := range v {
-			out[name] = native(v[name])
-		}
-		return out
+// native converts a leaf of a decoded value for CEL: a whole number is an int.
+func native(leaf any) any {
+	n, is := leaf.(json.Number)
+	if !is {
+		return leaf
 	}
-	return v
+	if whole, err := n.Int64(); err == nil {
+		return whole
+	}
+	f, err := n.Float64()
+	if err != nil {
+		return nil
+	}
+	return f
 }

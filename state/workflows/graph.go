@@ -212,7 +212,7 @@ func (g *Graph) Cut(node string, outputs json.RawMessage, done bool) json.RawMes
 			continue
 		}
 		more, _ := decode(text).(map[string]any)
-		put(more, tokens, handedOn(v))
+		put(more, tokens, eachLeaf(v, handedOn))
 		if longer, err := canonical(more); err == nil && len(longer) <= maxOutputs {
 			text = longer
 		}

@@ -2,6 +2,7 @@ package workflows
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/intents"
@@ -102,11 +103,7 @@ func masked(v any) bool {
 	case string:
 		return v == intents.Masked
 	case []any:
-		for _, x := range v {
-			if masked(x) {
-				return true
-			}
-		}
+		return slices.ContainsFunc(v, masked)
 	case map[string]any:
 		for _, x := range v {
 			if masked(x) {
@@ -117,37 +114,44 @@ func masked(v any) bool {
 	return false
 }
 
-// handedOn converts a foreign value for an intent: a whole number beyond the exact ones of RFC
-// 8785, or a number that no double approximates, becomes the text of its digits; another number
-// becomes the nearest double, as its readers take it.
-func handedOn(v any) any {
+// eachLeaf returns the value with each of its leaves, which have no members, replaced.
+func eachLeaf(v any, replace func(leaf any) any) any {
 	switch v := v.(type) {
-	case json.Number:
-		if _, err := intents.Canonical([]byte(v)); err == nil {
-			return v
-		}
-		f, err := v.Float64()
-		switch {
-		case err != nil, f != 0 && !strings.ContainsAny(v.String(), ".eE"):
-			return v.String()
-		case f == 0: // -0, or too small for a double
-			return 0
-		}
-		return f
 	case []any:
 		out := make([]any, len(v))
 		for i := range v {
-			out[i] = handedOn(v[i])
+			out[i] = eachLeaf(v[i], replace)
 		}
 		return out
 	case map[string]any:
 		out := make(map[string]any, len(v))
 		for name := range v {
-			out[name] = handedOn(v[name])
+			out[name] = eachLeaf(v[name], replace)
 		}
 		return out
 	}
-	return v
+	return replace(v)
+}
+
+// handedOn converts a leaf of a foreign value for an intent: a whole number beyond the exact ones of
+// RFC 8785, or a number that no double approximates, becomes the text of its digits; another number
+// becomes the nearest double, as its readers take it.
+func handedOn(leaf any) any {
+	n, is := leaf.(json.Number)
+	if !is {
+		return leaf
+	}
+	if _, err := intents.Canonical([]byte(n)); err == nil {
+		return n
+	}
+	f, err := n.Float64()
+	switch {
+	case err != nil, f != 0 && !strings.ContainsAny(n.String(), ".eE"):
+		return n.String()
+	case f == 0: // -0, or too small for a double
+		return 0
+	}
+	return f
 }
 
 // canonical JSON of a value.

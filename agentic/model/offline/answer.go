@@ -1,6 +1,7 @@
 package offline
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"maps"
@@ -152,30 +153,10 @@ func plain(v any) string {
 	return string(b)
 }
 
-var (
-	// A code is a word of capitals joined by underscores; an identifier is a digest or a prefixed name.
-	codes = regexp.MustCompile(`\b[A-Z][A-Z0-9]*(_[A-Z0-9]+)+\b:?|(\b(of|in|for|by) )?\b(sha256:[0-9a-f]+|(plan|task|turn|sess|file)_[A-Za-z0-9]+)\b`)
-	trace = regexp.MustCompile(`(?s)Traceback \(most recent call last\).*|goroutine \d+ \[.*|\bat 0x[0-9a-f]+.*`)
-	// A contract word is how the system names a failure to itself; what is quoted may be typed.
-	contract = regexp.MustCompile(`"[^"]*"|\b[a-z]+(_[a-z0-9]+)+\b`)
-	gaps     = regexp.MustCompile(`\(\s*\)|[ \t:;,]+([.!?])|[ \t]{2,}|^\s*[:;,.]+\s*`)
-)
-
-// apology explains what could not be done, and why. Codes, traces and identifiers are for the
-// record, not for a reader.
+// apology explains what could not be done, and why. Codes and traces in it are removed where the user
+// reads it.
 func apology(task, failure string) string {
-	why := codes.ReplaceAllString(trace.ReplaceAllString(failure, ""), "")
-	why = contract.ReplaceAllStringFunc(why, func(s string) string {
-		if s[0] == '"' {
-			return s
-		}
-		return spaced(s)
-	})
-	why = strings.ReplaceAll(strings.TrimSpace(gaps.ReplaceAllString(why, " $1")), " .", ".")
-	if !strings.ContainsFunc(why, func(r rune) bool { return 'a' <= r && r <= 'z' }) {
-		why = "The steps that it takes did not succeed."
-	}
-	return fmt.Sprintf("I could not do this: %q. %s", strings.TrimSpace(task), sentence(why))
+	return fmt.Sprintf("I could not do this: %q. %s", strings.TrimSpace(task), sentence(cmp.Or(failure, "The steps that it takes did not succeed.")))
 }
 
 // sentence adds a missing full stop.

@@ -96,10 +96,9 @@ func (x *exchange) wrong() string {
 
 // declared matches the end of the description of a skill's tool. The skill's own text about
 // effects comes before it.
-var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.(?:\nReturns: ([^\n]*))?\s*$`)
+var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.\s*$`)
 
-// skills returns the tools that are skills. Their output is in [Returns], or without such a block
-// in the description.
+// skills returns the tools that are skills. Their output is in [Returns], if it is declared.
 func (c *conversation) skills() []skill {
 	var out []skill
 	var returns []struct {
@@ -110,16 +109,17 @@ func (c *conversation) skills() []skill {
 		c.block("[Returns]", &returns)
 	}
 	for _, t := range c.tools {
-		if m := declared.FindStringSubmatch("\n" + t.Description); m != nil {
-			out = append(out, skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, OutputSchema: json.RawMessage(m[3]), Effect: catalog.Effect(m[2])})
+		m := declared.FindStringSubmatch("\n" + t.Description)
+		if m == nil {
+			continue
 		}
-	}
-	for i := range out {
+		s := skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, Effect: catalog.Effect(m[2])}
 		for _, r := range returns {
-			if r.Tool == out[i].Name {
-				out[i].OutputSchema = r.Schema
+			if r.Tool == t.Name {
+				s.OutputSchema = r.Schema
 			}
 		}
+		out = append(out, s)
 	}
 	return out
 }

@@ -19,7 +19,7 @@ func FuzzOffline(f *testing.F) {
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
 	f.Add("the m", `{"properties":{"m":null,"o":{"properties":{"n":null}}},"$defs":{"d":null},"items":null}`, `null`, "{m: null}")
 	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
-		effect := "\nEffect: pure.\nReturns: " + schema
+		const effect = "\nEffect: pure."
 		tools := []model.Tool{{Name: "s", Description: desc + effect, Schema: json.RawMessage(schema)}, {Name: "t", Description: effect}, toolNamed("exec_python"), toolNamed("write_memory")}
 		s := skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema), Effect: "pure"}
 		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
@@ -31,7 +31,7 @@ func FuzzOffline(f *testing.F) {
 			x.next()
 		}
 		for _, agent := range []string{"planner", "executor", "composer", "general"} {
-			text := "[Skills]\n[{\"name\":\"s\"}]\n\n[Limits]\n{\"max_steps\":3}\n\n[Request]\n\"a\"\n\n[Step]\n{\"return_schema\":" + schema + "}\n\n[Input]\n{\"result\":" + data + "}\n\n[Results]\n[{\"result\":" + data + "}]\n\n[Task]\n" + task
+			text := "[Skills]\n[{\"name\":\"s\"}]\n\n[Limits]\n{\"max_steps\":3}\n\n[Returns]\n[{\"tool\":\"s\",\"schema\":" + schema + "}]\n\n[Request]\n\"a\"\n\n[Step]\n{\"return_schema\":" + schema + "}\n\n[Input]\n{\"result\":" + data + "}\n\n[Results]\n[{\"result\":" + data + "}]\n\n[Task]\n" + task
 			for _, message := range []string{text, task, desc} {
 				for _, name := range []string{"load_skill", "plan", "s", "exec_python", "write_memory", desc} {
 					_, _ = Model{}.Respond(t.Context(), model.Request{Agent: agent, Tools: tools, Messages: []model.Message{

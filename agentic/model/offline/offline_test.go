@@ -199,8 +199,8 @@ func TestCompose(t *testing.T) {
 		{"Names?", block{"Results", []stepResult{{Result: json.RawMessage(`["a","b"]`), Partial: true, Rows: 9}}}, "I found 9:\n\n- a\n- b\n… and 7 more."},
 		{"Names?", block{"Results", []stepResult{{Result: json.RawMessage(`["a","b"]`), Partial: true}}}, "There are too many to show here. These are the first 2:\n\n- a\n- b"},
 		{"Text?", block{"Results", []stepResult{{Result: json.RawMessage(`"once upon"`), Partial: true}}}, "The result is too large to show here. It begins:\n\nonce upon"},
-		{"Do it", block{"Failure", "CONTRACT_VIOLATION: step_2 of plan_ab12 failed: the rows have no place.\nTraceback (most recent call last):\n  File \"x\", line 1"}, `I could not do this: "Do it". step 2 failed: the rows have no place.`},
-		{"Do it", block{"Failure", "EXECUTOR_TIMEOUT"}, `I could not do this: "Do it". The steps that it takes did not succeed.`},
+		{"Do it", block{"Failure", "the rows have no place"}, `I could not do this: "Do it". the rows have no place.`},
+		{"Do it", block{"Failure", ""}, `I could not do this: "Do it". The steps that it takes did not succeed.`},
 	}
 	for _, tt := range tests {
 		got := answerTo(t, tt.task, tt.in)

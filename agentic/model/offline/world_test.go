@@ -140,10 +140,6 @@ func executorTools(skills []skill) []model.Tool {
 	var out []model.Tool
 	for _, s := range skills {
 		about := s.Description + "\nEffect: " + string(s.Effect) + "."
-		var b bytes.Buffer
-		if json.Compact(&b, s.OutputSchema) == nil {
-			about += "\nReturns: " + b.String()
-		}
 		out = append(out, model.Tool{Name: strings.ReplaceAll(s.Name, ".", "_"), Description: about, Schema: s.InputSchema})
 	}
 	return append(out, toolNamed("read_lines"), toolNamed("exec_python"), toolNamed("write_memory"), toolNamed("insufficient"))
@@ -255,8 +251,14 @@ func executor(t testing.TB, task, request string, skills []skill, schema json.Ra
 	for _, s := range skills {
 		names = append(names, s.Name)
 	}
+	var returns []map[string]any
+	for _, s := range skills {
+		if len(s.OutputSchema) > 0 {
+			returns = append(returns, map[string]any{"tool": strings.ReplaceAll(s.Name, ".", "_"), "schema": s.OutputSchema})
+		}
+	}
 	step := block{"Step", map[string]any{"step": 1, "task": task, "skills": names, "return_schema": schema}}
-	return begin(t, "executor", executorTools(skills), task, append([]block{{"Request", request}, step}, more...)...)
+	return begin(t, "executor", executorTools(skills), task, append([]block{{"Request", request}, {"Returns", returns}, step}, more...)...)
 }
 
 // step runs one step; false ends the turn.
