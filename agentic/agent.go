@@ -39,7 +39,7 @@ func (w *worker) converse(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	if searches(agent) {
+	if agent.Has(searchTool.Name) {
 		tools = append(tools, newTool(tool{Tool: searchTool, call: called(w.search)}))
 	}
 	if agent.Structured {

@@ -28,11 +28,6 @@ import (
 // are more, the agent searches for one first.
 const maxAskTools = 10
 
-type askArgs struct {
-	Agent string `json:"agent_name,omitempty"` // of ask_agent
-	Input string `json:"input_text"`
-}
-
 const askInput = `"input_text":{"type":"string","minLength":1,"maxLength":16384,"description":"all that the agent needs to know: it sees nothing of this conversation"}`
 
 var (
@@ -62,7 +57,7 @@ func (w *worker) askTools(named bool) (out []*tool) {
 		return []*tool{w.askTool(one, "")}
 	}
 	one.Description += " " + findAgentsTool.Name + " finds one."
-	return []*tool{w.askTool(one, ""), newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in findSkillsArgs) (any, error) {
+	return []*tool{w.askTool(one, ""), newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in catalog.FindArgs) (any, error) {
 		return map[string]any{"agents": foundAgents(w.others, in.Query)}, nil
 	})})}
 }
@@ -71,8 +66,8 @@ func (w *worker) askTools(named bool) (out []*tool) {
 func (w *worker) askTool(t model.Tool, agent string) *tool {
 	return newTool(tool{
 		Tool: t,
-		asks: func(args json.RawMessage) string { return cmp.Or(agent, decoded(args, &askArgs{}).Agent) },
-		call: called(func(ctx context.Context, _ string, in askArgs) (any, error) {
+		asks: func(args json.RawMessage) string { return cmp.Or(agent, decoded(args, &catalog.AskArgs{}).Agent) },
+		call: called(func(ctx context.Context, _ string, in catalog.AskArgs) (any, error) {
 			a, ok := w.otherAgent(cmp.Or(agent, in.Agent))
 			if !ok {
 				return nil, mistaken("agent_name: there is no agent %q to ask", in.Agent)
@@ -245,9 +240,9 @@ func (w *worker) resumeAsks(ctx context.Context, calls []catalog.TranscriptCall)
 func (w *worker) askCall(a *catalog.AgentAsk) (name string, args any) {
 	name = askToolName(a.Agent)
 	if slices.ContainsFunc(w.loop.tools, func(t *tool) bool { return t.Name == name && t.asks != nil }) {
-		return name, askArgs{Input: a.Input}
+		return name, catalog.AskArgs{Input: a.Input}
 	}
-	return agents.AskAgent, askArgs{a.Agent, a.Input}
+	return agents.AskAgent, catalog.AskArgs{Agent: a.Agent, Input: a.Input}
 }
 
 // earlierResult returns the result of an ask made by an earlier task.

@@ -90,7 +90,7 @@ func asking(c *core, text string, may []catalog.OtherAgent) {
 	})
 }
 
-func ask(agent, input string) model.Call { return call("ask_"+agent, askArgs{Input: input}) }
+func ask(agent, input string) model.Call { return call("ask_"+agent, catalog.AskArgs{Input: input}) }
 
 // asks returns the arguments of all agent.ask.
 func asks(c *core) (out []catalog.AgentAsk) {

@@ -23,16 +23,12 @@ const clientLife = time.Hour
 // clientEnd is the reply of such a task, and so the response of its plan.
 const clientEnd = "The client has made its calls."
 
-func turnOf(c bus.ClientTurn) Turn {
-	return Turn{Tenant: c.Tenant, UserID: c.UserID, SessionID: c.SessionID, TurnID: c.TurnID, PlanID: c.PlanID, TraceID: c.TraceID, Grant: c.Grant}
-}
-
 // client begins or closes the plan of a client for the gateway.
 //
 // A crash in here leaves a plan without a task, or one whose key is lost: the gateway ends it
 // when it stays idle.
 func (m *Manager) client(ctx context.Context, c bus.ClientPlan) bus.ClientPlanReply {
-	turn, submitter := turnOf(c.ClientTurn), m.cfg.submitter(*m.cfg.Key)
+	turn, submitter := Turn{TurnRef: c.TurnRef}, m.cfg.submitter(*m.cfg.Key)
 	if c.Close {
 		_, err := submitter.Submit(ctx, turn, Place{}, "plan.close", catalog.PlanClose{PlanID: c.PlanID, Epoch: 1, Status: string(catalog.PlanComplete), Response: clientEnd}, nil)
 		return clientPlanReply(err)
@@ -48,7 +44,7 @@ func (m *Manager) client(ctx context.Context, c bus.ClientPlan) bus.ClientPlanRe
 		_, err = submitter.Submit(ctx, turn, Place{}, "step", task, nil)
 	}
 	reply := clientPlanReply(err)
-	reply.TaskID, reply.Instance, reply.Until = task.TaskID, instance, until
+	reply.TaskID, reply.Instance = task.TaskID, instance
 	return reply
 }
 
@@ -112,7 +108,7 @@ func (t *Tasks) client(ctx context.Context, c bus.ClientCall) bus.ClientReply {
 		return reply
 	}
 	defer done()
-	a, err := task.submitter.Submit(ctx, turnOf(c.ClientTurn), Place{Step: 1, TaskID: c.TaskID, Number: number}, c.Type, c.Args, nil)
+	a, err := task.submitter.Submit(ctx, Turn{TurnRef: c.TurnRef}, Place{Step: 1, TaskID: c.TaskID, Number: number}, c.Type, c.Args, nil)
 	if a == nil {
 		reply.Code, reply.Reason = failure(err)
 		return reply
@@ -168,7 +164,7 @@ func (t *clientTask) end(ctx context.Context, log *slog.Logger, c bus.ClientCall
 	}
 	t.calls.Wait()
 	finish := catalog.StepFinish{TaskID: c.TaskID, Status: taskDone, Reply: clientEnd}
-	if _, err := t.submitter.Submit(ctx, turnOf(c.ClientTurn), Place{Step: 1, TaskID: c.TaskID}, "step.finish", finish, nil); err != nil {
+	if _, err := t.submitter.Submit(ctx, Turn{TurnRef: c.TurnRef}, Place{Step: 1, TaskID: c.TaskID}, "step.finish", finish, nil); err != nil {
 		log.InfoContext(ctx, "end of a client's task", slog.String("plan_id", c.PlanID), slog.String("error", fmt.Sprint(err)))
 		reply.Code, reply.Reason = failure(err)
 	}

@@ -23,7 +23,7 @@ const patience = time.Minute
 const origin = "writ/test"
 
 // theTurn is the turn that all tests work on; its grant comes from the core.
-var theTurn = Turn{Tenant: "acme", UserID: "ana", SessionID: "sess_1", TurnID: "turn_1", PlanID: "plan_1", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"}
+var theTurn = Turn{TurnRef: bus.TurnRef{Tenant: "acme", UserID: "ana", SessionID: "sess_1", TurnID: "turn_1", PlanID: "plan_1", TraceID: "4bf92f3577b34da6a3ce929d0e0e4736"}}
 
 // placed is an intent that the core verified.
 type placed struct {

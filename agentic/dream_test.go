@@ -104,7 +104,7 @@ func TestSearchTool(t *testing.T) {
 	selling(c, seller)
 	c.on("memory.query", done(catalog.MemoryQueryResult{ReadMemoryResult: &catalog.ReadMemoryResult{Key: "s:trip", Reference: &catalog.Reference{FileID: "f_9", SizeBytes: 60_000, SHA256: intents.Digest(nil), Sample: []string{"A"}}}}))
 	c.on("exec_python", done(catalog.ExecPythonResult{Output: json.RawMessage(`2`)}))
-	m := says(map[string][]any{"seller": {call("search", searchArgs{Mode: "LOOKUP", Query: "s:trip"}), call("exec_python", execPythonArgs{Script: "print(2)", From: "r1"}), "Two."}})
+	m := says(map[string][]any{"seller": {call("search", catalog.SearchArgs{Mode: "LOOKUP", Query: "s:trip"}), call("exec_python", execPythonArgs{Script: "print(2)", From: "r1"}), "Two."}})
 	layer(c, m, "task", "manager")
 	dispatchTurn(c)
 	shown(c)
@@ -130,7 +130,7 @@ func TestSearchKnowledge(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller)
 	c.on("kb.search", done(catalog.KBSearchResult{Hits: []catalog.KBHit{{Title: "Ports", Text: "It opens at six."}}, By: []string{"words"}}))
-	said := searchArgs{Mode: "KNOWLEDGE", Query: "harbour", Limit: 3}
+	said := catalog.SearchArgs{Mode: "KNOWLEDGE", Query: "harbour", Limit: 3}
 	m := says(map[string][]any{"seller": {call("search", said), "At six."}})
 	layer(c, m, "task", "manager")
 	dispatchTurn(c)

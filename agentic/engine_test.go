@@ -50,7 +50,7 @@ func startedEngine(c *core, now func() time.Time, after func(time.Duration) <-ch
 	go func() {
 		defer close(ended)
 		e.run(c.t.Context(), bus.PlanDispatch{
-			Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
+			TurnRef: turn.TurnRef, Driver: "d1",
 		})
 	}()
 	return e, ended

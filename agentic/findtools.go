@@ -51,7 +51,7 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 	if _, err := find(ctx, w.req.UserTask, catalog.MaxFound); err != nil && !refusedTellably(err) { // otherwise their servers may be down
 		return nil, err
 	}
-	return append(skills, newTool(tool{Tool: findToolsTool, call: called(func(ctx context.Context, _ string, a findSkillsArgs) (any, error) {
+	return append(skills, newTool(tool{Tool: findToolsTool, call: called(func(ctx context.Context, _ string, a catalog.FindArgs) (any, error) {
 		return find(ctx, a.Query, foundTools)
 	})})), nil
 }

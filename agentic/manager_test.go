@@ -41,8 +41,7 @@ func dispatchTurn(c *core) {
 	c.t.Helper()
 	turn := c.turn()
 	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.PlanDispatch{
-		Tenant: turn.Tenant, UserID: turn.UserID,
-		SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, TraceID: turn.TraceID, Question: "How many outlets are there?", Driver: "d1", Grant: turn.Grant,
+		TurnRef: turn.TurnRef, Driver: "d1",
 	}))
 	if err != nil {
 		c.t.Fatal(err)
@@ -212,7 +211,7 @@ func TestClaimRefused(t *testing.T) {
 	cfg := c.config(natsserver.Manager, wellDone())
 	m := NewManager(cfg)
 	turn := c.turn()
-	m.run(t.Context(), bus.PlanDispatch{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant})
+	m.run(t.Context(), bus.PlanDispatch{TurnRef: turn.TurnRef, Driver: "d1"})
 	if d := cmp.Diff([]string{"plan.claim"}, types(c.allPlaced())); d != "" {
 		t.Errorf("intents (-want +got):\n%s", d)
 	}

@@ -48,7 +48,7 @@ func TestRunsHaveShares(t *testing.T) {
 	})
 	running := 0
 	for _, of := range [][2]string{{"a", "one"}, {"a", "two"}, {"b", "three"}, {"c", "four"}} {
-		n, h := 0, bus.PlanDispatch{Tenant: of[0], Grant: c.grantOf(of[0], of[1])}
+		n, h := 0, bus.PlanDispatch{TurnRef: bus.TurnRef{Tenant: of[0], Grant: c.grantOf(of[0], of[1])}}
 		for ; ; n++ {
 			if r := d.accept(ctx, h); !r.Accepted {
 				if r.Code != string(intents.Overloaded) {
@@ -97,14 +97,14 @@ func TestTurnsHaveShares(t *testing.T) {
 	for i, work := range []func(){
 		func() { w.run(ctx, opened(c, w, time.Now().Add(time.Minute))) }, //nolint:contextcheck // the world has one
 		func() { p.plan(ctx, planRequest{Turn: turn, Task: "How many?"}) },
-		func() { p.produce(ctx, bus.ProduceRequest{Tenant: turn.Tenant, Grant: turn.Grant}) },
+		func() { p.produce(ctx, bus.ProduceRequest{TurnRef: turn.TurnRef}) },
 	} {
 		if work(); int(m.calls.Load()) <= i {
 			t.Errorf("%d: the model was not asked", i)
 		}
 	}
 	opened(c, w, time.Now().Add(time.Minute))
-	call := bus.ClientCall{ClientTurn: bus.ClientTurn{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Grant: turn.Grant}, TaskID: "task_1", Type: "skill.call", Request: "1"}
+	call := bus.ClientCall{TurnRef: turn.TurnRef, TaskID: "task_1", Type: "skill.call", Request: "1"}
 	if got := w.client(ctx, call); got.Answer == nil {
 		t.Errorf("a call of a client: %+v", got)
 	}

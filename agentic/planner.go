@@ -132,7 +132,7 @@ func (w *planning) find(ctx context.Context, query string) ([]catalog.SkillHit, 
 
 func (w *planning) tools() []*tool {
 	return []*tool{
-		newTool(tool{Tool: findSkillsTool, call: called(func(ctx context.Context, _ string, a findSkillsArgs) (any, error) {
+		newTool(tool{Tool: findSkillsTool, call: called(func(ctx context.Context, _ string, a catalog.FindArgs) (any, error) {
 			hits, err := w.find(ctx, a.Query)
 			return catalog.SkillFindResult{Skills: hits}, err
 		})}),

@@ -208,10 +208,7 @@ func (p producer) read(l *loop, calls []model.Call) (made envelope, row catalog.
 	return made, row, nil
 }
 
-func (p producer) turn() Turn {
-	q := p.req
-	return Turn{Tenant: q.Tenant, UserID: q.UserID, SessionID: q.SessionID, TurnID: q.TurnID, TraceID: q.TraceID, Grant: q.Grant}
-}
+func (p producer) turn() Turn { return Turn{TurnRef: p.req.TurnRef} }
 
 // sign signs the intent that the model has written.
 func (p producer) sign(ctx context.Context, made envelope, row catalog.Row) bus.ProduceReply {

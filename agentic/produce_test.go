@@ -22,7 +22,7 @@ func produce(c *core, request string) (r bus.ProduceReply) {
 	c.t.Helper()
 	turn := c.turn()
 	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Produce("manager"), marshal(bus.ProduceRequest{
-		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, Grant: turn.Grant, Request: request,
+		TurnRef: turn.TurnRef, Request: request,
 	}))
 	if err == nil {
 		err = json.Unmarshal(raw, &r)

@@ -53,14 +53,14 @@ func (t Turn) withReminderDue(text string) string {
 // ownTools are the tools of this system that an agent names. Their calls run in sequence, in the
 // order of the model.
 func (w *worker) ownTools(a *agents.Agent) (out []*tool) {
-	if a.Has(actionTool.Name) {
-		out = append(out, newTool(tool{Tool: actionTool, once: true, call: called(w.act)}))
-	}
-	if a.Has(remindTool.Name) {
-		out = append(out, newTool(tool{Tool: remindTool, once: true, call: called(w.remind)}))
-	}
-	if a.Has(askPeopleTool.Name) {
-		out = append(out, newTool(tool{Tool: askPeopleTool, once: true, call: called(w.askPeople)}))
+	for _, t := range []tool{
+		{Tool: actionTool, once: true, call: called(w.act)},
+		{Tool: remindTool, once: true, call: called(w.remind)},
+		{Tool: askPeopleTool, once: true, call: called(w.askPeople)},
+	} {
+		if a.Has(t.Name) {
+			out = append(out, newTool(t))
+		}
 	}
 	return out
 }

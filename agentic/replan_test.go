@@ -259,7 +259,7 @@ func TestGoOn(t *testing.T) {
 	answerTransitions(c, view)
 	cfg := c.config(natsserver.Manager, wellDone())
 	turn := c.turn()
-	h := bus.PlanDispatch{Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant}
+	h := bus.PlanDispatch{TurnRef: turn.TurnRef, Driver: "d2", Epoch: 1}
 	NewManager(cfg).run(t.Context(), h)
 	if d := cmp.Diff([]string{"plan.claim", "soul.get", "session.get", "read_memory"}, types(c.allPlaced())); d != "" {
 		t.Errorf("a held plan (-want +got):\n%s", d)
@@ -293,7 +293,7 @@ func TestGoOnWithAnswer(t *testing.T) {
 	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: "Hello", Epoch: 1, Revision: 1, Response: "Hello, Ana.", Steps: []catalog.StepView{}})
 	turn := c.turn()
 	NewManager(c.config(natsserver.Manager, says(nil))).run(t.Context(), bus.PlanDispatch{
-		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID, TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d2", Epoch: 1, Grant: turn.Grant,
+		TurnRef: turn.TurnRef, Driver: "d2", Epoch: 1,
 	})
 	if got := closed(c); got.Status != "complete" || got.Response != "Hello, Ana." || got.Epoch != 2 {
 		t.Errorf("%+v", got)
@@ -311,8 +311,7 @@ func TestManagerStops(t *testing.T) {
 	})
 	turn := c.turn()
 	NewManager(c.config(natsserver.Manager, wellDone())).run(ctx, bus.PlanDispatch{
-		Tenant: turn.Tenant, UserID: turn.UserID, SessionID: turn.SessionID,
-		TurnID: turn.TurnID, PlanID: turn.PlanID, Driver: "d1", Grant: turn.Grant,
+		TurnRef: turn.TurnRef, Driver: "d1",
 	})
 	if d := cmp.Diff([]string{"plan.claim", "soul.get"}, types(c.allPlaced())); d != "" {
 		t.Errorf("intents (-want +got):\n%s", d)

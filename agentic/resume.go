@@ -144,27 +144,12 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 			w.showFirst([]catalog.SkillHit{{Name: a.Skill}})
 			return w.loop.tools[i].Name, a.Input
 		}
-	case "skill.find":
-		var a catalog.SkillFind
-		return findToolsTool.Name, findSkillsArgs{decoded(c.Args, &a).Query}
 	case "exec_python":
 		var a catalog.ExecPython
 		return execPythonTool.Name, execPythonArgs{Script: decoded(c.Args, &a).Script, From: w.labelOf(a.From), Inputs: slices.Sorted(maps.Keys(a.Inputs))}
 	case "read_lines":
 		var a catalog.ReadLines
 		return readLinesTool.Name, readLinesArgs{w.labelOf(decoded(c.Args, &a).FileID), a.Start, a.N}
-	case "memory.query":
-		var a catalog.MemoryQuery
-		q := decoded(c.Args, &a)
-		return searchTool.Name, searchArgs{q.Mode, q.Text, q.TopK}
-	case "kb.search":
-		var a catalog.KBSearch
-		q := decoded(c.Args, &a)
-		limit := 0
-		if q.K != nil {
-			limit = *q.K
-		}
-		return searchTool.Name, searchArgs{inKnowledge, q.Q, limit}
 	case intents.TypeAgentAsk:
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
@@ -172,12 +157,8 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
 	case "action":
 		return actionTool.Name, c.Args
-	case "approval.ask":
-		return askPeopleTool.Name, c.Args
-	case "schedule.put", "schedule.list", "schedule.delete":
-		return remindTool.Name, c.Args // in the members of the intent, which have the same names
 	}
-	return "", nil
+	return catalog.Written(c.Type, c.Args)
 }
 
 // decoded reads the recorded value; members hidden by a policy stay zero.

@@ -56,7 +56,7 @@ func newRun(cfg Config, submitter *Submitter, h bus.PlanDispatch, of func(*Run) 
 	r := &Run{
 		cfg: cfg, driver: h.Driver, epoch: h.Epoch + 1, submitter: submitter, strategy: of, held: make(map[int]runReply), patched: make(chan struct{}, 1),
 		statuses: ratelimit.New(1, batchTime, ratelimit.Unshared(64), cfg.Now),
-		turn:     Turn{Tenant: h.Tenant, UserID: h.UserID, SessionID: h.SessionID, TurnID: h.TurnID, PlanID: h.PlanID, TraceID: h.TraceID, Driver: h.Driver, Grant: h.Grant},
+		turn:     Turn{TurnRef: h.TurnRef, Driver: h.Driver},
 	}
 	r.kind = of(r)
 	return r

@@ -34,14 +34,8 @@ const (
 // Turn identifies the user and the plan for which a role works. Its grant is replaced when a
 // fresh one arrives for its driver.
 type Turn struct {
-	Tenant    string `json:"tenant"`
-	UserID    string `json:"user_id"`
-	SessionID string `json:"session_id"`
-	TurnID    string `json:"turn_id"`
-	PlanID    string `json:"plan_id"`
-	TraceID   string `json:"trace_id,omitempty"`
-	Driver    string `json:"driver"` // of the dispatch
-	Grant     string `json:"grant"`
+	bus.TurnRef
+	Driver string `json:"driver"` // of the dispatch
 
 	// For the prompts: information from the request, and the history. Transient may be written nowhere.
 	About     *catalog.TurnContext  `json:"about,omitempty"`

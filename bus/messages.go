@@ -106,58 +106,40 @@ type SilentReply struct {
 // SilentPlan is what a gateway needs to dispatch a plan again: the plan.open that created it and
 // the claims of its grant.
 type SilentPlan struct {
-	Tenant    string    `json:"tenant"`
-	UserID    string    `json:"user_id"`
-	PlanID    string    `json:"plan_id"`
-	SessionID string    `json:"session_id"`
-	TurnID    string    `json:"turn_id"`
-	Task      string    `json:"task"`   // the question
-	Epoch     int       `json:"epoch"`  // for PlanDispatch.Epoch
-	Roles     []string  `json:"roles"`  // of the first grant
-	Client    string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
-	OpenedAt  time.Time `json:"opened_at"`
-	TraceID   string    `json:"trace_id,omitempty"`
-	Done      bool      `json:"done,omitempty"` // of a client: its step is done
-	Run       bool      `json:"run,omitempty"`  // of a workflow
-	Revision  int       `json:"revision,omitempty"`
-	Days      int       `json:"days,omitempty"` // of a run: number of days that it may go on without its user
+	TurnRef            // without a grant
+	Epoch    int       `json:"epoch"`  // for PlanDispatch.Epoch
+	Roles    []string  `json:"roles"`  // of the first grant
+	Client   string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
+	OpenedAt time.Time `json:"opened_at"`
+	Done     bool      `json:"done,omitempty"` // of a client: its step is done
+	Run      bool      `json:"run,omitempty"`  // of a workflow
+	Revision int       `json:"revision,omitempty"`
+	Days     int       `json:"days,omitempty"` // of a run: number of days that it may go on without its user
 }
 
 // Calls of MCP clients are made in plans that the gateway opens for them. The manager begins and
 // closes such a plan (ClientPlans); a process of the task role holds its key and signs each call
 // (ClientCalls).
 
-// ClientTurn is a client's plan with the grant of one request. The key alone signs nothing: each
-// request brings a grant of its own.
-type ClientTurn struct {
-	Tenant    string `json:"tenant"`
-	UserID    string `json:"user_id"`
-	SessionID string `json:"session_id"`
-	TurnID    string `json:"turn_id"`
-	PlanID    string `json:"plan_id"`
-	Grant     string `json:"grant"`
-	TraceID   string `json:"trace_id,omitempty"`
-}
-
-// ClientPlan requests that a plan be claimed and its task opened, or that it be closed.
+// ClientPlan requests that a plan be claimed and its task opened, or that it be closed. The key
+// alone signs nothing: each request brings a grant of its own.
 type ClientPlan struct {
-	ClientTurn
+	TurnRef
 	Digest string `json:"digest,omitempty"` // intent_id of plan.open
 	Close  bool   `json:"close,omitempty"`
 }
 
 // ClientPlanReply names the task and the process that has its key.
 type ClientPlanReply struct {
-	TaskID   string    `json:"task_id,omitempty"`
-	Instance string    `json:"instance,omitempty"`
-	Until    time.Time `json:"until,omitzero"`
-	Code     string    `json:"code,omitempty"` // of a failure
-	Reason   string    `json:"reason,omitempty"`
+	TaskID   string `json:"task_id,omitempty"`
+	Instance string `json:"instance,omitempty"`
+	Code     string `json:"code,omitempty"` // of a failure
+	Reason   string `json:"reason,omitempty"`
 }
 
 // ClientCall asks a task to sign an intent, or, with End, to end.
 type ClientCall struct {
-	ClientTurn
+	TurnRef
 	TaskID  string          `json:"task_id"`
 	Type    string          `json:"type,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`
@@ -233,13 +215,8 @@ const (
 // ProduceRequest asks for one intent that does what a sentence says, signed under the grant. It
 // is not submitted.
 type ProduceRequest struct {
-	Tenant    string `json:"tenant"`
-	UserID    string `json:"user_id"`
-	SessionID string `json:"session_id,omitempty"`
-	TurnID    string `json:"turn_id"`
-	Grant     string `json:"grant"`
-	TraceID   string `json:"trace_id,omitempty"`
-	Request   string `json:"request"`
+	TurnRef        // without a plan
+	Request string `json:"request"`
 }
 
 // ProduceReply has the signed intent, or explains in plain words why there is none.

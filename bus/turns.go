@@ -3,8 +3,19 @@ package bus
 import (
 	"encoding/json"
 	"strings"
-	"time"
 )
+
+// TurnRef names the user, the turn and the plan that a message is about, with the grant under which
+// its receiver works.
+type TurnRef struct {
+	Tenant    string `json:"tenant"`
+	UserID    string `json:"user_id"`
+	SessionID string `json:"session_id,omitempty"`
+	TurnID    string `json:"turn_id"`
+	PlanID    string `json:"plan_id,omitempty"`
+	TraceID   string `json:"trace_id,omitempty"`
+	Grant     string `json:"grant,omitempty"` // compact JWS; fresh ones come as FreshGrant
+}
 
 // PlanDispatch gives a turn to a manager, or a run to a workflow engine: a request on
 // Agent("manager") or Agent("workflow"). The receiver answers with a PlanDispatchReply at once
@@ -12,16 +23,9 @@ import (
 // again, with a fresh driver and a standing grant, after a crash or when an intent that waited
 // for approval has its outcome: then the manager's plan.claim returns the state of the plan.
 type PlanDispatch struct {
-	Tenant    string `json:"tenant"`
-	UserID    string `json:"user_id"`
-	SessionID string `json:"session_id"`
-	TurnID    string `json:"turn_id"`
-	PlanID    string `json:"plan_id"` // opened by the gateway
-	Question  string `json:"question"`
-	Driver    string `json:"driver"` // random; for plan.claim
-	Epoch     int    `json:"epoch"`  // of the plan, as last known: 0 for one just opened
-	Grant     string `json:"grant"`  // compact JWS; fresh ones come as FreshGrant
-	TraceID   string `json:"trace_id,omitempty"`
+	TurnRef
+	Driver string `json:"driver"` // random; for plan.claim
+	Epoch  int    `json:"epoch"`  // of the plan, as last known: 0 for one just opened
 }
 
 // PlanDispatchReply says whether the turn was accepted, and which process of the role runs it.
@@ -36,11 +40,10 @@ type PlanDispatchReply struct {
 // work for it: from then on their intents carry this grant. Without a grant it asks whether the
 // process runs the plan.
 type FreshGrant struct {
-	PlanID  string    `json:"plan_id"`
-	Driver  string    `json:"driver"` // of the dispatch
-	Grant   string    `json:"grant"`
-	Expires time.Time `json:"expires,omitzero"`
-	Patched bool      `json:"patched,omitempty"` // instead of a grant: the graph of the run has changed
+	PlanID  string `json:"plan_id"`
+	Driver  string `json:"driver"` // of the dispatch
+	Grant   string `json:"grant"`
+	Patched bool   `json:"patched,omitempty"` // instead of a grant: the graph of the run has changed
 }
 
 // FreshGrantReply says whether the process works for that driver.

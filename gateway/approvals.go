@@ -14,11 +14,6 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// listApprovals is GET /agent/approvals: ?mine=true, ?type=, ?limit=, ?after=.
-func (g *Gateway) listApprovals(c *gin.Context, who caller) error {
-	return g.routed(approvalsAt, "mine", "type", "limit", "after")(c, who)
-}
-
 // getApproval is GET /agent/approvals/{intent_id}.
 func (g *Gateway) getApproval(c *gin.Context, a actor) error {
 	page, err := g.approvals(c.Request.Context(), a, c.Param("intent_id"))

@@ -12,7 +12,6 @@ import (
 
 	"github.com/gin-gonic/gin"
 
-	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
@@ -207,16 +206,11 @@ func (g *Gateway) getLinked(c *gin.Context, digest string) error {
 // mayStill returns an error if a user may not sign a type under a grant issued at since.
 func (g *Gateway) mayStill(ctx context.Context, a actor, typ string, since time.Time) error {
 	row, _ := catalog.Builtin().Lookup(typ)
-	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: row.Capability})
-	switch {
-	case err != nil:
-		return err
-	case reply.Disabled || !reply.May:
-		return problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+row.Capability)
-	case !reply.RevokedBefore.IsZero() && !since.After(reply.RevokedBefore):
-		return problem.New(intents.GrantInvalid, "", "the grant was revoked under which it was requested")
+	reply, err := g.covered(ctx, a, row.Capability)
+	if err == nil && !reply.RevokedBefore.IsZero() && !since.After(reply.RevokedBefore) {
+		err = problem.New(intents.GrantInvalid, "", "the grant was revoked under which it was requested")
 	}
-	return nil
+	return err
 }
 
 // serveArtifact sends the bytes. The store checks their digest only at the end of reading, so

@@ -40,9 +40,10 @@ const (
 // clients are the sessions of MCP clients with their plans. Plans from before a restart are ended
 // (endLeft), and their calls are no longer known: a client starts over.
 type clients struct {
-	mu        sync.Mutex // guards the rest
-	sessions  map[clientID]*clientSession
-	manifests *ratelimit.Table[catalog.Manifest] // of approved skills, by tenant and digest
+	manifests *ratelimit.Recent[catalog.Manifest] // of approved skills, by tenant and digest
+
+	mu       sync.Mutex // guards sessions
+	sessions map[clientID]*clientSession
 }
 
 // clientID is a session of one client: nobody else can use it.
@@ -78,7 +79,7 @@ const grantUse = 30 * time.Second
 var manifestShares = ratelimit.Shares{All: 64 << 20, Tenant: 16 << 20, Key: 16 << 20}
 
 func newClients() *clients {
-	return &clients{sessions: make(map[clientID]*clientSession), manifests: ratelimit.NewTable[catalog.Manifest](manifestShares, nil)}
+	return &clients{sessions: make(map[clientID]*clientSession), manifests: ratelimit.NewRecent[catalog.Manifest](manifestShares, 0, time.Now)}
 }
 
 // callSkill has a skill called for a client in the plan of its session. It returns the answer to
@@ -189,12 +190,10 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 	if err != nil {
 		return nil, err
 	}
-	if opened.Outcome == nil { // nobody waits with it: it is ended as soon as it is opened
-		held := problem.New(intents.ApprovalRequired, "", opened.Reason)
-		held.IntentID, held.TraceID = opened.IntentID, opened.TraceID
-		return nil, held
+	if opened.Outcome == nil { // it is ended as soon as it is opened
+		return nil, unawaited(opened)
 	}
-	begun, err := g.ofManager(ctx, bus.ClientPlan{ClientTurn: t, Digest: opened.IntentID})
+	begun, err := g.ofManager(ctx, bus.ClientPlan{TurnRef: t, Digest: opened.IntentID})
 	if err != nil {
 		if _, cerr := g.submit(ctx, a, intent{"cancel", catalog.Cancel{PlanID: p.id, Reason: "no manager began it"}, at, t.Grant, ""}); cerr != nil {
 			g.cfg.Log.WarnContext(ctx, "cancel a client's plan", slog.String("plan_id", p.id), slog.String("error", cerr.Error()))
@@ -207,7 +206,7 @@ func (g *Gateway) openClientPlan(ctx context.Context, a actor) (*clientPlan, err
 
 // clientTurn returns the plan with a grant of the caller, issued for this call or one shortly
 // before.
-func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err error) {
+func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.TurnRef, err error) {
 	p.granting.Lock()
 	defer p.granting.Unlock()
 	if now := g.cfg.Now(); p.grant == "" || !slices.Equal(p.granted, a.roles) || now.Sub(p.at) > grantUse {
@@ -216,7 +215,7 @@ func (g *Gateway) clientTurn(p *clientPlan, a actor) (t bus.ClientTurn, err erro
 		}
 		p.granted, p.at = a.roles, now
 	}
-	return bus.ClientTurn{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: p.turn, PlanID: p.id, Grant: p.grant, TraceID: a.trace}, nil
+	return a.turnRef(p.turn, p.id, p.grant), nil
 }
 
 // ofManager asks a manager to begin or close a client's plan.
@@ -234,7 +233,7 @@ func (g *Gateway) ofManager(ctx context.Context, c bus.ClientPlan) (bus.ClientPl
 // signed has the task of a plan sign an intent. over: no intent was signed, and the plan accepts
 // no more calls.
 func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.ClientCall) (answer *intents.Answer, over bool, err error) {
-	if c.ClientTurn, err = g.clientTurn(p, a); err != nil {
+	if c.TurnRef, err = g.clientTurn(p, a); err != nil {
 		return nil, false, err
 	}
 	c.TaskID = p.task
@@ -363,8 +362,7 @@ func (g *Gateway) endOne(ctx context.Context, p bus.SilentPlan) (err error) {
 		return err
 	}
 	if p.Done {
-		turn := bus.ClientTurn{Tenant: p.Tenant, UserID: p.UserID, SessionID: p.SessionID, TurnID: p.TurnID, PlanID: p.PlanID, Grant: grant, TraceID: p.TraceID}
-		_, err = g.ofManager(ctx, bus.ClientPlan{ClientTurn: turn, Close: true})
+		_, err = g.ofManager(ctx, bus.ClientPlan{TurnRef: a.turnRef(p.TurnID, p.PlanID, grant), Close: true})
 		return err
 	}
 	_, err = g.submit(ctx, a, intent{"cancel", catalog.Cancel{PlanID: p.PlanID, Reason: "the client is gone"}, intents.Context{TurnID: p.TurnID, PlanID: p.PlanID}, grant, ""})

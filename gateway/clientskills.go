@@ -14,7 +14,7 @@ import (
 // manifests are loaded by an intent in a session that ends with it. A skill whose server is down
 // is left out.
 func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest, error) {
-	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Skills: true})
+	reply, err := g.userOf(ctx, a, bus.UserRequest{Roles: a.roles, Skills: true})
 	if err != nil {
 		return nil, err
 	}
@@ -44,8 +44,6 @@ func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest
 // known returns the cached manifests, by digest, of skills as they were approved, and the pins
 // without one.
 func (c *clients) known(tenant string, pins []intents.Pin) (known map[string]catalog.Manifest, missing []string) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	known = map[string]catalog.Manifest{}
 	for _, p := range pins {
 		if m, ok := c.manifests.Get(tenant + " " + p.Digest); ok {
@@ -66,8 +64,6 @@ func (c *clients) loaded(tenant string, answer *intents.Answer, known map[string
 	if err := json.Unmarshal(answer.Outcome.Result, &got); err != nil {
 		return err
 	}
-	c.mu.Lock()
-	defer c.mu.Unlock()
 	for _, m := range got.Skills {
 		known[m.Digest] = m
 		c.manifests.Put(tenant+" "+m.Digest, tenant, "", manifestExtra+len(m.Description)+len(m.InputSchema)+len(m.OutputSchema), m)

@@ -15,8 +15,8 @@ func TestDream(t *testing.T) {
 	handed := make(chan bus.PlanDispatch, 9)
 	w := newWorld(t, func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { handed <- h })
 	due := bus.SilentPlan{
-		Tenant: "acme", UserID: "ana", PlanID: "plan_9", SessionID: "s1", TurnID: "turn_9", Roles: []string{"user", "auditor"},
-		Client: intents.ClientOfKey("k1"), OpenedAt: w.clock.Now(), TraceID: "0123456789abcdef0123456789abcdef",
+		TurnRef: bus.TurnRef{Tenant: "acme", UserID: "ana", PlanID: "plan_9", SessionID: "s1", TurnID: "turn_9", TraceID: "0123456789abcdef0123456789abcdef"},
+		Roles:   []string{"user", "auditor"}, Client: intents.ClientOfKey("k1"), OpenedAt: w.clock.Now(),
 	}
 	w.set(func(c *core) {
 		c.dreams = []bus.SilentPlan{due}
@@ -38,7 +38,7 @@ func TestDream(t *testing.T) {
 	if g := e.Grant(); g.For != "plan:"+e.StringArg("plan_id") || !cmp.Equal(g.Roles, []string{"user"}) {
 		t.Errorf("%+v", g)
 	}
-	if h := wait(t, "the hand-out", handed); h.PlanID != e.StringArg("plan_id") || h.Question != dreamTask {
+	if h := wait(t, "the hand-out", handed); h.PlanID != e.StringArg("plan_id") || e.StringArg("task") != dreamTask {
 		t.Errorf("%+v", h)
 	}
 	w.clock.advance(standingLife + 1)

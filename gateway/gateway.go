@@ -71,6 +71,8 @@ import (
 	"sync/atomic"
 	"time"
 
+	"golang.org/x/sync/singleflight"
+
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -131,7 +133,7 @@ const maxOpen = 1024
 // Gateway answers HTTP. Run keeps its plans running.
 type Gateway struct {
 	cfg     Config
-	keys    *keyCache
+	keys    *ratelimit.Recent[bus.APIKeyReply] // owners, by the hash of the key
 	limit   rates
 	doors   *ratelimit.Limiter // of keys and addresses without a known user
 	reads   rates
@@ -139,13 +141,14 @@ type Gateway struct {
 	turns   *openTurns
 	clients *clients
 	pace    pace
-	patched chan struct{} // signals that a run may have another graph
-	unfired unfired
-	dreamt  map[string]bool // last turns whose sessions were tried, by plan; owned by Run's goroutine
+	patched chan struct{}               // signals that a run may have another graph
+	unfired *ratelimit.Recent[notFired] // schedules that open no plan, by "tenant/user/id"
+	dreamt  map[string]bool             // last turns whose sessions were tried, by plan; owned by Run's goroutine
 	mcps    *mcpServers
-	router  http.Handler // answers reads; nil: none is known
-	audits  *audits
-	last    atomic.Int64 // position of the last intent that was recorded for it
+	router  http.Handler              // answers reads; nil: none is known
+	audits  *ratelimit.Recent[string] // the audit.reads that this process has signed, by reader and subject, and by reader and path
+	signing singleflight.Group        // of them
+	last    atomic.Int64              // position of the last intent that was recorded for it
 }
 
 // pace has the gateway's intervals and limits of time; tests use shorter ones.
@@ -192,7 +195,7 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	g := &Gateway{
 		cfg:   cfg,
-		keys:  newKeyCache(cfg.Now),
+		keys:  ratelimit.NewRecent[bus.APIKeyReply](callers, keyLife, cfg.Now),
 		limit: newRates(cfg.RateLimit, cfg.RateWindow, cfg.Now),
 		open:  ratelimit.NewPlaces(maxOpen),
 		doors: ratelimit.New(cfg.RateLimit, cfg.RateWindow, callers, cfg.Now),
@@ -200,9 +203,9 @@ func New(cfg Config) (*Gateway, error) {
 		turns:   newOpenTurns(),
 		pace:    defaultPace,
 		patched: make(chan struct{}, 1),
-		audits:  newAudits(cfg.Now),
+		audits:  ratelimit.NewRecent[string](auditShares, auditLife, cfg.Now),
 
-		clients: newClients(), unfired: unfired{by: ratelimit.NewTable[notFired](unfiredShares, nil)},
+		clients: newClients(), unfired: ratelimit.NewRecent[notFired](unfiredShares, 0, cfg.Now),
 	}
 	if cfg.RateLimit >= 0 {
 		g.reads = newRates(ReadRate, time.Minute, cfg.Now)

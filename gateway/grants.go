@@ -5,13 +5,18 @@ import (
 	"context"
 	"crypto/rand"
 	"log/slog"
+	"net/http"
 	"strings"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // standingLife is how long after its opening a plan may go on without its user.
@@ -95,11 +100,11 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	if t.manager == "" {
 		return nil // nobody has accepted it yet: the driver gets a grant with the dispatch
 	}
-	token, expires, err := g.issueGrant(t.actor, t.id, t.plan)
+	token, _, err := g.issueGrant(t.actor, t.id, t.plan)
 	if err != nil {
 		return err
 	}
-	fresh := bus.FreshGrant{PlanID: t.plan, Driver: t.driver, Grant: token, Expires: expires}
+	fresh := bus.FreshGrant{PlanID: t.plan, Driver: t.driver, Grant: token}
 	// A manager that no longer runs it, because it waits for people, needs none.
 	if _, err := ask[bus.FreshGrantReply](ctx, g.cfg.Bus, bus.Grant(t.role(), t.manager), fresh); err != nil {
 		return err
@@ -111,4 +116,87 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 // closed reports whether a plan has ended.
 func closed(v catalog.PlanView) bool {
 	return v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed
+}
+
+// grantReply is the answer of POST /v1/grants: a grant and its content, so that a client that
+// signs an intent under it need not parse it.
+type grantReply struct {
+	Grant   string   `json:"grant"`      // to sign under
+	Reading string   `json:"read_grant"` // bearer of reads
+	Expires string   `json:"expires_at"` // RFC 3339
+	Origin  string   `json:"origin"`     // of the log: audience of an intent
+	Tenant  string   `json:"tenant_id"`
+	User    string   `json:"user_id"`
+	Session string   `json:"session_id,omitempty"`
+	Turn    string   `json:"turn_id"`
+	Roles   []string `json:"roles"`
+}
+
+// postGrant is POST /v1/grants: the owner of an API key gets a grant for a turn of its own, and
+// one to read what the key may read. An intent under the first also needs the key of a role;
+// neither grant replaces the other.
+func (g *Gateway) postGrant(c *gin.Context, who caller) error {
+	var body claim
+	if c.Request.ContentLength != 0 {
+		if err := readBody(c, &body); err != nil {
+			return err
+		}
+	}
+	a, err := g.identify(c.Request.Context(), who, body)
+	if err != nil {
+		return err
+	}
+	turn := newID("turn")
+	token, expires, err := g.issueGrant(a, turn, "")
+	if err != nil {
+		return err
+	}
+	reading, err := g.issueReading(a, "")
+	if err != nil {
+		return err
+	}
+	c.JSON(http.StatusCreated, grantReply{
+		Grant: token, Reading: reading, Expires: intents.FormatTime(expires), Origin: g.cfg.Origin,
+		Tenant: a.tenant, User: a.user, Session: a.session, Turn: turn, Roles: a.roles,
+	})
+	return nil
+}
+
+// Reads lets the owner of an API key use routes that need a grant to read: router receives such a
+// request with a grant that was issued for it, and every other request unchanged. The gateway's own
+// reads go there, too.
+func (g *Gateway) Reads(router http.Handler) http.Handler {
+	g.router = router
+	e := edge.NewRoutes(g.cfg.Log, "")
+	e.NoRoute(e.Handle(func(c *gin.Context) error {
+		a, err := g.holder(c)
+		if err != nil {
+			return err
+		}
+		c.Status(http.StatusOK) // gin has set 404, since it has no route for it
+		return g.forward(c.Writer, c.Request, a, "")
+	}))
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("X-Api-Key") == "" || r.Header.Get("Authorization") != "" || !takesGrant(r) {
+			router.ServeHTTP(w, r)
+			return
+		}
+		e.ServeHTTP(w, r)
+	})
+}
+
+// takesGrant reports whether a request reads something that needs a grant.
+func takesGrant(r *http.Request) bool {
+	if strings.HasPrefix(r.URL.Path, consoleapi.Path) {
+		return true
+	}
+	if r.Method != http.MethodGet {
+		return false
+	}
+	for _, p := range []string{"/v1/intents", "/v1/approvals", "/v1/policy"} {
+		if r.URL.Path == p || strings.HasPrefix(r.URL.Path, p+"/") {
+			return true
+		}
+	}
+	return false
 }

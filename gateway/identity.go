@@ -60,6 +60,15 @@ type actor struct {
 	trace                 string
 }
 
+// turnRef names a turn of the actor to the agentic layer.
+func (a actor) turnRef(turn, plan, grant string) bus.TurnRef {
+	return bus.TurnRef{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: turn, PlanID: plan, TraceID: a.trace, Grant: grant}
+}
+
+// keyLife is how long a known API key is cached, and so how long a revoked key may still open
+// turns. An unknown key is always looked up.
+const keyLife = 5 * time.Second
+
 // authenticate finds the owner of the API key. Failures count against the address that they come
 // from.
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
@@ -72,7 +81,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 		return who, g.unauthorized(c, "the API key is missing")
 	}
 	hash := intents.Digest([]byte(secret))
-	key, ok := g.keys.get(hash)
+	key, ok := g.keys.Get(hash)
 	if !ok {
 		var err error
 		if key, err = askRouter[bus.APIKeyReply](c.Request.Context(), g.cfg.Bus, bus.DirectoryAPIKey, bus.APIKeyRequest{Hash: hash}); err != nil {
@@ -85,7 +94,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 			}
 			return who, g.unauthorized(c, why)
 		}
-		g.keys.put(hash, key)
+		g.keys.Put(hash, key.Tenant, "", 1, key)
 	}
 	who.key = key
 	return who, nil
@@ -203,7 +212,7 @@ func (g *Gateway) holder(c *gin.Context) (actor, error) {
 
 // rolesOf returns the roles that are still valid. A disabled user is refused.
 func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]string, error) {
-	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: roles})
+	reply, err := g.userOf(ctx, a, bus.UserRequest{Roles: roles})
 	if err != nil {
 		return nil, err
 	}
@@ -218,6 +227,12 @@ func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]strin
 	// Never more than the requested roles, whatever the answer is.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
 	return append([]string{}, left...), nil
+}
+
+// userOf asks the router's directory about the user of an actor.
+func (g *Gateway) userOf(ctx context.Context, a actor, q bus.UserRequest) (bus.UserReply, error) {
+	q.Tenant, q.UserID, q.KeyID = a.tenant, a.user, a.keyID
+	return askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, q)
 }
 
 // may returns an error if an actor's roles do not allow a type, before any work is done for it.
@@ -238,7 +253,7 @@ func (g *Gateway) covers(ctx context.Context, a actor, capability string) error 
 
 // covered is covers, with the complete answer of the directory.
 func (g *Gateway) covered(ctx context.Context, a actor, capability string) (bus.UserReply, error) {
-	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Roles: a.roles, Capability: capability})
+	reply, err := g.userOf(ctx, a, bus.UserRequest{Roles: a.roles, Capability: capability})
 	if err == nil && (reply.Disabled || !reply.May) {
 		err = problem.New(intents.RBACForbidden, "", "the actor lacks the capability "+capability)
 	}
@@ -261,3 +276,31 @@ func agreed(member, header, fromHeader, fromBody string) (string, error) {
 	}
 	return cmp.Or(fromBody, fromHeader), nil
 }
+
+// me is the answer of GET /v1/me.
+type me struct {
+	Tenant string   `json:"tenant_id"`
+	User   string   `json:"user_id"`
+	Roles  []string `json:"roles"`
+}
+
+// getMe is GET /v1/me: the user for whom a request with this key acts. With ?capability= it is
+// refused unless the roles cover that capability.
+func (g *Gateway) getMe(c *gin.Context, who caller) error {
+	ctx := c.Request.Context()
+	a, err := g.identify(ctx, who, claim{})
+	if err == nil && c.Query("capability") != "" {
+		err = g.covers(ctx, a, c.Query("capability"))
+	}
+	return respond(c, me{a.tenant, a.user, a.roles}, err)
+}
+
+type pacedKey struct{}
+
+// Paced marks a request of a part of this process that has counted its user's requests itself,
+// such as the console, which makes many for one page. The rate does not count it.
+func Paced(r *http.Request) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), pacedKey{}, true))
+}
+
+func isPaced(ctx context.Context) bool { return ctx.Value(pacedKey{}) != nil }

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // Which identities are allowed: the key, the headers and the body against each other.
@@ -158,9 +159,8 @@ func TestKeyRate(t *testing.T) {
 
 // The state recorded for a tenant's keys and skills uses that tenant's share only.
 func TestRememberedShares(t *testing.T) {
-	now := time.Now()
-	k := newKeyCache(func() time.Time { return now })
-	k.put("a", bus.APIKeyReply{Found: true, Tenant: "a"})
+	k := ratelimit.NewRecent[bus.APIKeyReply](callers, keyLife, func() time.Time { return time.Unix(0, 0) })
+	k.Put("a", "a", "", 1, bus.APIKeyReply{Found: true, Tenant: "a"})
 	c := newClients()
 	load := func(tenant, digest string, size int) {
 		result, err := json.Marshal(catalog.SkillLoadResult{Skills: []catalog.Manifest{{Digest: digest, Description: strings.Repeat("x", size)}}})
@@ -173,14 +173,14 @@ func TestRememberedShares(t *testing.T) {
 	}
 	load("a", "shared", 1)
 	for n := range 2 * callers.All {
-		k.put(fmt.Sprint("b", n), bus.APIKeyReply{Found: true, Tenant: "b"})
+		k.Put(fmt.Sprint("b", n), "b", "", 1, bus.APIKeyReply{Found: true, Tenant: "b"})
 	}
 	load("b", "shared", 1)
 	for n := range 100 {
 		load("b", fmt.Sprint(n), 1<<20)
 	}
-	if _, ok := k.get("a"); !ok || k.keys.Len() > callers.Tenant+1 {
-		t.Errorf("known key: %v, of %d", ok, k.keys.Len())
+	if _, ok := k.Get("a"); !ok || k.Len() > callers.Tenant+1 {
+		t.Errorf("known key: %v, of %d", ok, k.Len())
 	}
 	for tenant, known := range map[string]int{"a": 1, "b": 0} {
 		if got, missing := c.known(tenant, []intents.Pin{{Skill: "s.t", Digest: "shared"}}); len(got) != known || len(missing) != 1-known {

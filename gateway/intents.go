@@ -9,6 +9,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/gin-gonic/gin"
+
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -117,18 +119,12 @@ func request[Result any](ctx context.Context, g *Gateway, a actor, typ string, a
 // requestAt is request in a turn with a given id.
 func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string, args any, at intents.Context) (Result, error) {
 	var out Result
-	grant, _, err := g.issueGrant(a, at.TurnID, "")
+	answer, err := g.submitAt(ctx, a, typ, args, at)
 	if err != nil {
 		return out, err
 	}
-	answer, err := g.submit(ctx, a, intent{typ, args, at, grant, ""})
-	if err != nil {
-		return out, err
-	}
-	if answer.Outcome == nil { // waits for approval: a single intent is not awaited
-		p := problem.New(intents.ApprovalRequired, "", answer.Reason)
-		p.IntentID, p.TraceID = answer.IntentID, answer.TraceID
-		return out, p
+	if answer.Outcome == nil {
+		return out, unawaited(answer)
 	}
 	if answer.Details != nil { // details beside a shorter result
 		answer.Outcome.Result = answer.Details
@@ -137,6 +133,22 @@ func requestAt[Result any](ctx context.Context, g *Gateway, a actor, typ string,
 		return out, fmt.Errorf("result of %s: %w", typ, err)
 	}
 	return out, nil
+}
+
+// submitAt submits a single intent in a turn, under a grant of its own.
+func (g *Gateway) submitAt(ctx context.Context, a actor, typ string, args any, at intents.Context) (*intents.Answer, error) {
+	grant, _, err := g.issueGrant(a, at.TurnID, "")
+	if err != nil {
+		return nil, err
+	}
+	return g.submit(ctx, a, intent{typ, args, at, grant, ""})
+}
+
+// unawaited is the error of a request whose intent waits for approval, which nobody waits for.
+func unawaited(a *intents.Answer) error {
+	p := problem.New(intents.ApprovalRequired, "", a.Reason)
+	p.IntentID, p.TraceID = a.IntentID, a.TraceID
+	return p
 }
 
 // planPointers are the members of an intent that name its plan or run.
@@ -180,3 +192,32 @@ func (g *Gateway) readIntent(ctx context.Context, a actor, id string) (*intents.
 	}
 	return read[*intents.Answer](ctx, g, a, "/v1/intents/"+id, nil)
 }
+
+// submits signs a type for the user of a request: its arguments are those of the path, or the body
+// (nil).
+func (g *Gateway) submits(typ string, ofPath func(*gin.Context) any) func(*gin.Context, caller) error {
+	return func(c *gin.Context, who caller) error {
+		var args any
+		if ofPath != nil {
+			args = ofPath(c)
+		} else {
+			body, err := readJSON(c)
+			if err != nil {
+				return err
+			}
+			args = json.RawMessage(body)
+		}
+		a, err := g.identify(c.Request.Context(), who, claim{})
+		if err != nil {
+			return err
+		}
+		out, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
+		return respond(c, out, err)
+	}
+}
+
+func removedDocument(c *gin.Context) any {
+	return catalog.KBRemove{DocumentID: c.Param("id"), Scope: c.Query("scope")}
+}
+
+func removedSchedule(c *gin.Context) any { return catalog.ScheduleDelete{ID: c.Param("id")} }

@@ -12,25 +12,10 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
-
-// postLogs is POST /v1/logs: it submits logs.stream for the caller.
-func (g *Gateway) postLogs(c *gin.Context, who caller) error {
-	var args catalog.LogsStream
-	if err := readBody(c, &args); err != nil {
-		return err
-	}
-	a, err := g.identify(c.Request.Context(), who, claim{})
-	if err != nil {
-		return err
-	}
-	made, err := request[catalog.LogsStreamResult](c.Request.Context(), g, a, "logs.stream", args, "")
-	return respond(c, made, err)
-}
 
 // routeLogs is the route of the stream address that logs.stream returned.
 const routeLogs = "/v1/logs/:id"

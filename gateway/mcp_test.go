@@ -578,8 +578,10 @@ func (f elicited) Elicit(_ context.Context, r wire.ElicitationRequest) (*wire.El
 
 // run_task and ask_<agent> are turns; the same request again is the same turn.
 func TestMCPTurns(t *testing.T) {
-	w, _ := mcpWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
-		say(bus.FrameAnswer, bus.AnswerData{Response: "answer to " + h.Question})
+	var w *world
+	w, _ = mcpWorld(t, func(h bus.PlanDispatch, say func(bus.FrameKind, any)) {
+		plan, _ := w.plan(h.PlanID)
+		say(bus.FrameAnswer, bus.AnswerData{Response: "answer to " + plan.Task})
 		say(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: string(catalog.PlanComplete)})
 	})
 	c := w.mcpClient(legacy)
@@ -643,7 +645,6 @@ func TestMCPOneID(t *testing.T) {
 		if _, got := w.mcpPost(call, x.header); got["result"] == nil {
 			t.Fatalf("%v", got)
 		}
-		w.clock.advance(readRepeat)
 	}
 	calls, names := d.called(), map[string]bool{}
 	for _, c := range calls {

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
-	"maps"
 	"sync"
 	"time"
 
@@ -45,7 +44,7 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 		case c.rpc == "":
 			c.id = `"` + newID("call") + `"`
 		default:
-			c.id, c.done = s.repeats.begin(c.session, c.rpc, req.Params, t.Annotations.ReadOnlyHint != nil && *t.Annotations.ReadOnlyHint)
+			c.id, c.done = s.repeats.begin(c.session, c.rpc, req.Params)
 		}
 		ctx, end := r.untilStop(ctx)
 		defer end()
@@ -281,11 +280,8 @@ func (c *mcpCall) progress(ctx context.Context) (stop func()) {
 
 // repeats determines which calls of a caller's sessions are the same one. Clients use ids of
 // JSON-RPC as they like, some one id for every request, so an id marks a repeated call only until
-// the answer was given: while the first is running, and after a client disconnected without it. A
-// call that only reads is the same for a few seconds more, since its answer may have been lost in
-// transit, and until another call may have changed what it reads.
+// the answer was given: while the first is running, and after a client disconnected without it.
 type repeats struct {
-	now   func() time.Time
 	mu    sync.Mutex // guards open
 	open  map[string]*repeat
 	bound int // on calls for which nobody waits
@@ -295,30 +291,21 @@ type repeats struct {
 // repeat is a call that may be sent again.
 type repeat struct {
 	name    string
-	waiting int       // requests that wait for it now
-	until   time.Time // of an answered call; zero: not answered
-	left    int       // how many requests had ended when its last one did
+	waiting int // requests that wait for it now
+	left    int // how many requests had ended when its last one did
 }
 
-// maxRepeats bounds the recorded calls of each caller, and readRepeat is how long a call that
-// only reads is recorded.
-const (
-	maxRepeats = 1000
-	readRepeat = 10 * time.Second
-)
+// maxRepeats bounds the recorded calls of each caller.
+const maxRepeats = 1000
 
-func newRepeats(now func() time.Time) *repeats {
-	return &repeats{now: now, open: make(map[string]*repeat), bound: maxRepeats}
-}
+func newRepeats() *repeats { return &repeats{open: make(map[string]*repeat), bound: maxRepeats} }
 
 // begin names the call of a request. ended reports the end of the request, and whether its client
 // was answered.
-func (r *repeats) begin(session, id string, call wire.CallToolParams, reads bool) (name string, ended func(answered bool)) {
+func (r *repeats) begin(session, id string, call wire.CallToolParams) (name string, ended func(answered bool)) {
 	of := intents.Digest([]byte(session + "\n" + id + "\n" + call.Name + "\n" + string(call.RawArguments)))
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	now := r.now()
-	maps.DeleteFunc(r.open, func(_ string, at *repeat) bool { return !at.until.IsZero() && (!reads || !now.Before(at.until)) })
 	at := r.open[of]
 	if at == nil {
 		at = &repeat{name: `"` + newID("call") + `"`}
@@ -330,12 +317,8 @@ func (r *repeats) begin(session, id string, call wire.CallToolParams, reads bool
 		defer r.mu.Unlock()
 		r.ended++
 		at.waiting, at.left = at.waiting-1, r.ended
-		switch {
-		case !answered || r.open[of] != at:
-		case !reads:
+		if answered && r.open[of] == at {
 			delete(r.open, of)
-		case at.until.IsZero():
-			at.until = r.now().Add(readRepeat)
 		}
 		r.makeRoom()
 	}

@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
 )
 
@@ -108,7 +109,7 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 }
 
 func (s *mcpServers) newServer() *mcpServer {
-	one := &mcpServer{servers: s, defaultSession: newID("mcp"), repeats: newRepeats(s.g.cfg.Now), sessions: map[string]*mcpSession{}}
+	one := &mcpServer{servers: s, defaultSession: newID("mcp"), repeats: newRepeats(), sessions: map[string]*mcpSession{}}
 	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithResourceCapabilities(false, true), server.WithInstructions(mcpInstructions))
 	one.http = server.NewStreamableHTTPServer(one.rpc, server.WithSessionIdManager(one), server.WithDisableLocalhostProtection(true), server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	return one
@@ -180,7 +181,7 @@ func (s *mcpServer) ended(session string) {
 func (s *mcpServer) end(session string) {
 	r := &http.Request{Method: http.MethodDelete, Header: http.Header{}}
 	r.Header.Set(server.HeaderKeySessionID, session)
-	s.http.ServeHTTP(&localAnswer{}, r)
+	s.http.ServeHTTP(edge.Keep(), r)
 }
 
 // makeRoom ends the least recently used session at the limit of sessions.

@@ -15,11 +15,6 @@ import (
 	"aob.dev/writ/internal/problem"
 )
 
-// listPlans is GET /agent/plans: ?status=, ?limit=, ?after=.
-func (g *Gateway) listPlans(c *gin.Context, who caller) error {
-	return g.routed(readapi.Plans, "status", "limit", "after")(c, who)
-}
-
 // getPlan is GET /agent/plans/{plan_id}.
 func (g *Gateway) getPlan(c *gin.Context, a actor, planID string) error {
 	view, err := g.viewPlan(c.Request.Context(), a, planID)

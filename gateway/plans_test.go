@@ -159,8 +159,8 @@ func (w *world) goSilent(planID string, epoch int) {
 	w.set(func(c *core) {
 		p := c.plans[planID]
 		c.silent = []bus.SilentPlan{{
-			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID,
-			Task: p.Task, Epoch: epoch, Roles: []string{"user", "auditor"}, Client: intents.ClientOfKey("k1"), OpenedAt: p.CreatedAt,
+			TurnRef: bus.TurnRef{Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID},
+			Epoch:   epoch, Roles: []string{"user", "auditor"}, Client: intents.ClientOfKey("k1"), OpenedAt: p.CreatedAt,
 		}}
 	})
 }

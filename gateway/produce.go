@@ -57,8 +57,7 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	q := bus.ProduceRequest{Tenant: a.tenant, UserID: a.user, SessionID: a.session, TurnID: turn, Grant: grant, TraceID: a.trace, Request: body.Request}
-	raw, err := json.Marshal(q)
+	raw, err := json.Marshal(bus.ProduceRequest{TurnRef: a.turnRef(turn, "", grant), Request: body.Request})
 	if err != nil {
 		return err
 	}

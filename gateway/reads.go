@@ -1,7 +1,6 @@
 package gateway
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -15,7 +14,10 @@ import (
 
 	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // What a person reads is no intent: a router decides and answers it, and the gateway forwards it
@@ -37,16 +39,16 @@ func readUnder[Result any](ctx context.Context, g *Gateway, a actor, plan, path 
 	if err != nil {
 		return out, err
 	}
-	var got localAnswer
-	if err := g.forward(&got, r, a, plan); err != nil {
+	got := edge.Keep()
+	if err := g.forward(got, r, a, plan); err != nil {
 		return out, err
 	}
 	if err := ctx.Err(); err != nil {
 		return out, unanswered(err, "the router")
 	}
-	if got.status >= http.StatusBadRequest {
+	if got.Status >= http.StatusBadRequest {
 		var p problem.Problem
-		if json.Unmarshal(got.body.Bytes(), &p) != nil {
+		if json.Unmarshal(got.Body.Bytes(), &p) != nil {
 			p = *problem.New(intents.Internal, "", "")
 		}
 		if seconds, err := time.ParseDuration(got.Header().Get("Retry-After") + "s"); err == nil {
@@ -54,7 +56,7 @@ func readUnder[Result any](ctx context.Context, g *Gateway, a actor, plan, path 
 		}
 		return out, &p
 	}
-	if err := json.Unmarshal(got.body.Bytes(), &out); err != nil {
+	if err := json.Unmarshal(got.Body.Bytes(), &out); err != nil {
 		return out, fmt.Errorf("answer of %s: %w", path, err)
 	}
 	return out, nil
@@ -74,7 +76,8 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, a actor, plan 
 	if err != nil {
 		return err
 	}
-	known := g.audits.of(a, r.URL.Path).id
+	path := nameOf(a.tenant, a.user, r.URL.Path)
+	known, _ := g.audits.Get(path)
 	try := func(audit string) string { //nolint:contextcheck // the request has it
 		out := r.Clone(r.Context())
 		out.Header.Del("X-Api-Key")
@@ -87,9 +90,12 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, a actor, plan 
 		if traceID.MatchString(a.trace) {
 			out.Header.Set("Traceparent", "00-"+a.trace+"-"+a.trace[:16]+"-01")
 		}
-		held := &unaudited{ResponseWriter: w, header: http.Header{}}
-		g.router.ServeHTTP(held, out)
-		return held.subject
+		tap := edge.Pass(w, unaudited)
+		g.router.ServeHTTP(tap, out)
+		if tap.Status == 0 {
+			return ""
+		}
+		return tap.Header().Get(readapi.HeaderSubject)
 	}
 	subject := try(known)
 	if subject == "" {
@@ -99,77 +105,17 @@ func (g *Gateway) forward(w http.ResponseWriter, r *http.Request, a actor, plan 
 	if err != nil {
 		return err
 	}
-	g.audits.put(a, r.URL.Path, audit)
-	if try(audit.id) != "" {
+	g.audits.Put(path, a.tenant, a.user, 1, audit)
+	if try(audit) != "" {
 		return problem.New(intents.AuditRequired, "", "")
 	}
 	return nil
 }
 
-// unaudited is an answer that is held back if it refuses a read for want of an audit.read.
-type unaudited struct {
-	http.ResponseWriter
-	header  http.Header
-	begun   bool
-	subject string // of that audit.read; empty: the answer is passed on
+// unaudited reports whether an answer refuses a read for want of an audit.read.
+func unaudited(status int, h http.Header) bool {
+	return status == intents.AuditRequired.Info().Status && h.Get(readapi.HeaderSubject) != ""
 }
-
-// Header implements http.ResponseWriter.
-func (u *unaudited) Header() http.Header {
-	if u.begun {
-		return u.ResponseWriter.Header()
-	}
-	return u.header
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (u *unaudited) WriteHeader(status int) {
-	if u.begun || u.subject != "" {
-		return
-	}
-	if s := u.header.Get(readapi.HeaderSubject); s != "" && status == intents.AuditRequired.Info().Status {
-		u.subject = s
-		return
-	}
-	u.begun = true
-	h := u.ResponseWriter.Header()
-	for name, values := range u.header {
-		h[name] = values
-	}
-	u.ResponseWriter.WriteHeader(status)
-}
-
-// Write implements http.ResponseWriter.
-func (u *unaudited) Write(b []byte) (int, error) {
-	u.WriteHeader(http.StatusOK)
-	if u.subject != "" {
-		return len(b), nil
-	}
-	return u.ResponseWriter.Write(b)
-}
-
-// Unwrap is for http.ResponseController.
-func (u *unaudited) Unwrap() http.ResponseWriter { return u.ResponseWriter }
-
-// localAnswer is the answer of a handler in this process to the gateway.
-type localAnswer struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-}
-
-// Header implements http.ResponseWriter.
-func (a *localAnswer) Header() http.Header {
-	if a.header == nil {
-		a.header = http.Header{}
-	}
-	return a.header
-}
-
-// WriteHeader implements http.ResponseWriter.
-func (a *localAnswer) WriteHeader(status int) { a.status = status }
-
-func (a *localAnswer) Write(b []byte) (int, error) { return a.body.Write(b) }
 
 // routed is a route that a router answers, with these parameters of the request.
 func (g *Gateway) routed(path string, parameters ...string) func(*gin.Context, caller) error {
@@ -188,4 +134,44 @@ func chosen(c *gin.Context, names ...string) url.Values {
 		}
 	}
 	return q
+}
+
+// auditShares bound the remembered audit.reads: of all, of a tenant's, and of a reader's.
+var auditShares = ratelimit.Shares{All: 20_000, Tenant: 10_000, Key: 2000}
+
+// auditLife is how long an audit.read is good for at a router. Another gateway, or this one after a
+// restart, signs one more.
+const auditLife = time.Hour
+
+// auditRead returns an audit.read of the last hour, other than one that a router has not accepted. It
+// signs one where there is none, for all concurrent reads of the subject by the reader.
+//
+// A crash after the commit leaves a record of a read that was not answered.
+func (g *Gateway) auditRead(ctx context.Context, a actor, subject, refused string) (id string, err error) {
+	name := nameOf(a.tenant, a.user, subject)
+	got, err, _ := g.signing.Do(name, func() (any, error) {
+		if known, ok := g.audits.Get(name); ok && known != refused {
+			return known, nil
+		}
+		signing, cancel := lasting(ctx, intentTTL+catalog.DefaultRun)
+		defer cancel()
+		id, err := g.signAuditRead(signing, a, subject)
+		if err == nil {
+			g.audits.Put(name, a.tenant, a.user, 1, id)
+		}
+		return id, err
+	})
+	id, _ = got.(string)
+	return id, err
+}
+
+func (g *Gateway) signAuditRead(ctx context.Context, a actor, subject string) (id string, err error) {
+	answer, err := g.submitAt(ctx, a, catalog.TypeAuditRead, catalog.AuditRead{Subject: subject}, intents.Context{TurnID: newID("turn")})
+	if err != nil {
+		return "", err
+	}
+	if answer.Outcome == nil {
+		return "", unawaited(answer)
+	}
+	return answer.IntentID, nil
 }

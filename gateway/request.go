@@ -2,6 +2,11 @@ package gateway
 
 import (
 	"cmp"
+	"context"
+	"log/slog"
+	"reflect"
+	"strconv"
+	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -44,21 +49,131 @@ func (g *Gateway) request(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if reply.Approval != nil {
-		return g.reply(c, reply)
+	t.routed = true
+	return g.answer(c, t, &reply, body.Stream)
+}
+
+// chat is POST /chat/{session_id}: a conversation, of which the last message of the user counts.
+// The answer is the stream of POST /agent/run. The header X-Agent-Schema-Name names the agent;
+// the default is run_agent, or general.
+func (g *Gateway) chat(c *gin.Context, who caller) error {
+	var body struct {
+		Messages []chatMessage `json:"messages"`
 	}
-	if body.Stream || wantsStream(c) {
-		return g.streamTurn(c, t)
-	}
-	if err := g.await(c.Request.Context(), g.pace.wait, t, &reply, reply.take); err != nil {
+	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	v, err := g.viewPlan(c.Request.Context(), t.actor, t.plan)
+	q, err := conversation(body.Messages, "/messages")
 	if err != nil {
 		return err
 	}
-	if reply.AgentID = v.Agent; v.Route != nil {
-		reply.Decision = v.Route.Decision
+	q.about, q.transient = catalog.TurnContext{}, catalog.Transient{} // the session has the other messages
+	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, namedAgent{agent: cmp.Or(c.GetHeader("X-Agent-Schema-Name"), g.cfg.RunAgent, agents.General)}, q)
+	if err != nil {
+		return err
 	}
-	return g.reply(c, reply)
+	return g.answer(c, t, &reply, true)
+}
+
+// turnRequest is a request for a turn.
+type turnRequest struct {
+	message   string
+	id        string              // the client's id of the message; empty: none
+	about     catalog.TurnContext // for the prompts
+	transient catalog.Transient   // likewise
+	request   *catalog.Request    // identity of the request; nil: it is not repeated
+	absent    bool                // the user is not present
+	routing   *catalog.Routing    // that chooses the agent; nil: the agent is known
+}
+
+// ask reads the headers of a request. The grant identifies the user: name and e-mail are accepted
+// only from callers who may assert users. A session has its own history.
+func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRequest {
+	about, transient := &q.about, &q.transient
+	transient.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), transient.AddedInstruction)
+	about.Locale, about.Location, about.TimeZone = c.GetHeader("X-Locale"), c.GetHeader("X-Location"), c.GetHeader("X-Time-Zone")
+	about.SessionName, about.SessionMetadata = c.GetHeader("X-Session-Name"), c.GetHeader("X-Session-Metadata")
+	if who.key.MayAssertUser {
+		transient.UserName, transient.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
+	}
+	if g.cfg.Profiles != nil && transient.UserName == "" && !q.absent {
+		name, email := g.profile(c.Request.Context(), cmp.Or(transient.UserEmail, a.user))
+		transient.UserName, transient.UserEmail = name, cmp.Or(transient.UserEmail, email)
+	}
+	if a.session != "" {
+		about.History = nil
+	}
+	q.request = requestOf(c, a, q.id)
+	return q
+}
+
+// turn returns the parts of the request for the prompts; nil: none.
+func (q turnRequest) turn() *catalog.TurnContext {
+	if reflect.ValueOf(q.about).IsZero() {
+		return nil
+	}
+	return &q.about
+}
+
+// bodyDigest is the key under which readBody stores the digest of a body.
+const bodyDigest = "body_digest"
+
+// requestOf identifies a request of the user: by its Idempotency-Key, by the id of its message,
+// or by its route, session and body. A request without a key, a session and a client that numbers
+// its attempts is unique.
+func requestOf(c *gin.Context, a actor, id string) *catalog.Request {
+	if id != "" {
+		id = "message\n" + a.session + "\n" + id
+	}
+	if key := cmp.Or(c.GetHeader("Idempotency-Key"), id); key != "" {
+		return &catalog.Request{Digest: intents.Digest([]byte("key\n" + key)), Kind: catalog.RequestKey}
+	}
+	sent := c.GetHeader("X-Stainless-Retry-Count")
+	if a.session == "" && sent == "" {
+		return nil
+	}
+	r := catalog.Request{Digest: intents.Digest([]byte("body\n" + c.Request.URL.Path + "\n" + a.session + "\n" + c.GetString(bodyDigest))), Kind: catalog.RequestBody}
+	if n, err := strconv.Atoi(sent); err == nil && n > 0 {
+		r.Kind = catalog.RequestRetry
+	}
+	return &r
+}
+
+// join returns the turn that a request has opened before, to be followed like one that was just
+// opened.
+func (g *Gateway) join(ctx context.Context, a actor, planID string) (turn, runReply, error) {
+	v, err := g.viewPlan(ctx, a, planID)
+	a.session = v.SessionID
+	t := turn{actor: a, id: v.TurnID, plan: v.PlanID, epoch: v.Epoch, opened: v.CreatedAt, ended: closed(v)}
+	return t, runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}, err
+}
+
+// Profiles returns a user's name and e-mail address, by that address or the id of the user;
+// empty: unknown. It is called before a turn begins.
+type Profiles interface {
+	Profile(ctx context.Context, addressOrID string) (name, email string, err error)
+}
+
+// profileTime bounds the wait for a profile; after it the turn continues without.
+const profileTime = 3 * time.Second
+
+// The parts of a profile used by a turn, in bytes.
+const (
+	maxUserName  = 256
+	maxUserEmail = 320
+)
+
+// profile returns the profile of a user. No turn fails for the lack of one.
+func (g *Gateway) profile(ctx context.Context, user string) (name, email string) {
+	ctx, cancel := context.WithTimeout(ctx, profileTime)
+	defer cancel()
+	name, email, err := g.cfg.Profiles.Profile(ctx, user)
+	if err != nil {
+		g.cfg.Log.WarnContext(ctx, "a user's profile is not known", slog.String("error", err.Error()))
+		return "", ""
+	}
+	if len(name) > maxUserName || len(email) > maxUserEmail {
+		return "", ""
+	}
+	return name, email
 }

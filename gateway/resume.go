@@ -28,7 +28,6 @@ func (g *Gateway) resumeSilent(ctx context.Context) {
 		return
 	}
 	g.fireDue(ctx, reply.Due)
-	g.turns.keepSilent(reply.Claimed)
 	g.turns.silentFrom(reply.Claimed, g.cfg.Now())
 	resumed := func(resume func(context.Context, bus.SilentPlan) error) func(bus.SilentPlan) {
 		return func(p bus.SilentPlan) {
@@ -129,7 +128,7 @@ func (g *Gateway) adopt(ctx context.Context, p bus.SilentPlan, gone bool) error 
 func turnOf(p bus.SilentPlan) turn {
 	return turn{
 		actor: actorOf(p),
-		id:    p.TurnID, plan: p.PlanID, question: p.Task, epoch: p.Epoch, opened: p.OpenedAt, run: p.Run, life: lifeOf(p.Days),
+		id:    p.TurnID, plan: p.PlanID, epoch: p.Epoch, opened: p.OpenedAt, run: p.Run, life: lifeOf(p.Days),
 	}
 }
 

@@ -38,8 +38,8 @@ func TestResume(t *testing.T) {
 	go func() { ended <- w.gateway.Run(ctx) }()
 	first := wait(t, "the hand-out", handed)
 	want := bus.PlanDispatch{
-		Tenant: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1", PlanID: "plan_1", Question: question,
-		Driver: first.Driver, Epoch: 1, Grant: first.Grant,
+		TurnRef: bus.TurnRef{Tenant: "acme", UserID: "ana", SessionID: "s1", TurnID: "turn_1", PlanID: "plan_1", Grant: first.Grant},
+		Driver:  first.Driver, Epoch: 1,
 	}
 	if d := cmp.Diff(want, first); d != "" {
 		t.Error(d)
@@ -120,8 +120,9 @@ func TestRenewGrants(t *testing.T) {
 	if got.Driver != h.Driver {
 		t.Errorf("driver %q, want that of the hand-out, %q", got.Driver, h.Driver)
 	}
-	g, err := intents.OpenGrant(got.Grant, origin, w.keys(), time.Unix(got.Expires.Unix()-1, 0))
-	if err != nil || g.For != "plan:plan_1" || g.Session != "s1" || g.Turn != "turn_1" || got.PlanID != "plan_1" || g.Expires != got.Expires.Unix() {
+	until := w.clock.Now().Add(intents.MaxGrantLife).Unix()
+	g, err := intents.OpenGrant(got.Grant, origin, w.keys(), time.Unix(until-1, 0))
+	if err != nil || g.For != "plan:plan_1" || g.Session != "s1" || g.Turn != "turn_1" || got.PlanID != "plan_1" || g.Expires != until {
 		t.Errorf("%+v, %v", g, err)
 	}
 }
@@ -238,7 +239,7 @@ func TestPatchIsReported(t *testing.T) {
 	h := wait(t, "the hand-out", handed)
 	for _, revision := range []int{2, 2, 3} {
 		w.set(func(c *core) {
-			c.silent, c.patched = nil, []bus.SilentPlan{{PlanID: "plan_1", Revision: revision}, {PlanID: "of another gateway", Revision: revision}}
+			c.silent, c.patched = nil, []bus.SilentPlan{{TurnRef: bus.TurnRef{PlanID: "plan_1"}, Revision: revision}, {TurnRef: bus.TurnRef{PlanID: "of another gateway"}, Revision: revision}}
 		})
 		w.gateway.resumeSilent(t.Context())
 	}

@@ -87,16 +87,31 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if reply.Approval != nil {
-		return g.reply(c, reply)
-	}
-	if body.Stream || wantsStream(c) {
+	return g.answer(c, t, &reply, body.Stream)
+}
+
+// answer answers the request for a turn: with its stream, if the client wants one, or once it has
+// ended or waits.
+func (g *Gateway) answer(c *gin.Context, t turn, reply *runReply, stream bool) error {
+	switch {
+	case reply.Approval != nil:
+	case stream || wantsStream(c):
 		return g.streamTurn(c, t)
+	default:
+		if err := g.await(c.Request.Context(), g.pace.wait, t, reply, reply.take); err != nil {
+			return err
+		}
+		if t.routed {
+			v, err := g.viewPlan(c.Request.Context(), t.actor, t.plan)
+			if err != nil {
+				return err
+			}
+			if reply.AgentID = v.Agent; v.Route != nil {
+				reply.Decision = v.Route.Decision
+			}
+		}
 	}
-	if err := g.await(c.Request.Context(), g.pace.wait, t, &reply, reply.take); err != nil {
-		return err
-	}
-	return g.reply(c, reply)
+	return g.reply(c, *reply)
 }
 
 // begin opens a turn for a user. From then on the work belongs to the plan, not to the
@@ -137,7 +152,7 @@ func (g *Gateway) agentOf(ctx context.Context, a actor, n namedAgent) (string, e
 
 // agents returns those that a user's request may name.
 func (g *Gateway) agents(ctx context.Context, a actor) ([]string, error) {
-	reply, err := askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{Tenant: a.tenant, UserID: a.user, KeyID: a.keyID, Agents: true})
+	reply, err := g.userOf(ctx, a, bus.UserRequest{Agents: true})
 	return append([]string{agents.Planner}, reply.Agents...), err
 }
 
@@ -153,7 +168,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 	if a.session == "" {
 		a.session = newID("sess")
 	}
-	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), question: q.message, opened: g.cfg.Now()}
+	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), opened: g.cfg.Now()}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
 	standing := ""
 	if q.absent {

@@ -73,7 +73,7 @@ func TestSilentRun(t *testing.T) {
 			w.set(func(c *core) {
 				c.users["operator"] = bus.UserReply{Roles: []string{"user"}}
 				c.plans["plan_1"] = &catalog.PlanView{PlanID: "plan_1", TenantID: "acme", UserID: "operator", Status: catalog.PlanExecuting, CreatedAt: c.now()}
-				c.silent = []bus.SilentPlan{{Tenant: "acme", UserID: "operator", PlanID: "plan_1", SessionID: "s1", TurnID: "turn_1", Epoch: 1, Roles: []string{"user", "admin"}, OpenedAt: c.now(), Run: true, Days: days}}
+				c.silent = []bus.SilentPlan{{TurnRef: bus.TurnRef{Tenant: "acme", UserID: "operator", PlanID: "plan_1", SessionID: "s1", TurnID: "turn_1"}, Epoch: 1, Roles: []string{"user", "admin"}, OpenedAt: c.now(), Run: true, Days: days}}
 			})
 			for range max(1, days) {
 				w.gateway.resumeSilent(t.Context())

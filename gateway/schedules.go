@@ -4,9 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
-	"net/http"
 	"slices"
-	"sync"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -25,12 +23,6 @@ var (
 	forOnce = []intents.Code{intents.SessionBusy, intents.ConflictIdempotency}
 )
 
-// unfired are schedules that open no plan. Safe for concurrent use.
-type unfired struct {
-	mu sync.Mutex
-	by *ratelimit.Table[notFired] // by "tenant/user/id"
-}
-
 // unfiredShares bound the recorded entries: of all, of a tenant's, and of a user's. A dropped
 // entry is tried again, and refused again.
 var unfiredShares = ratelimit.Shares{All: 10_000, Tenant: 2000, Key: 200}
@@ -40,22 +32,6 @@ type notFired struct {
 	due  time.Time
 	put  int64        // the schedule
 	code intents.Code // that refuses all its times; empty: this one alone
-}
-
-func (u *unfired) get(name string) notFired {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	why, _ := u.by.Get(name)
-	return why
-}
-
-func (u *unfired) set(s catalog.Schedule, why *notFired) {
-	u.mu.Lock()
-	defer u.mu.Unlock()
-	name := nameOf(s.Tenant, s.User, s.ID)
-	if u.by.Remove(name); why != nil {
-		u.by.Put(name, s.Tenant, s.User, 1, *why)
-	}
 }
 
 func nameOf(tenant, user, id string) string { return tenant + "/" + user + "/" + id }
@@ -72,22 +48,24 @@ func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
 	_ = json.Unmarshal(reply, &due) // written by the router
 	besideEachOther(due, func(s catalog.Schedule) {
 		name := nameOf(s.Tenant, s.User, s.ID)
-		if was := g.unfired.get(name); was.due.Equal(s.Next) || was.code != "" && was.put == s.Put {
+		if was, _ := g.unfired.Get(name); was.due.Equal(s.Next) || was.code != "" && was.put == s.Put {
 			return
 		}
 		answer, err := g.fire(ctx, s, intents.Digest([]byte(name)))
 		if err != nil && ctx.Err() == nil {
 			g.cfg.Log.WarnContext(ctx, "schedule not fired", slog.String("tenant", s.Tenant), slog.String("user", s.User), slog.String("schedule", s.ID), slog.String("error", err.Error()))
 		}
-		why := &notFired{due: s.Next, put: s.Put}
+		why, known := notFired{due: s.Next, put: s.Put}, true
 		switch {
 		case err == nil && answer.Outcome == nil: // it waits for approval
 		case err != nil && slices.Contains(forGood, problem.FromError(err).Code):
 			why.code = problem.FromError(err).Code
 		case err == nil || !slices.Contains(forOnce, problem.FromError(err).Code):
-			why = nil
+			known = false
 		}
-		g.unfired.set(s, why)
+		if g.unfired.Remove(name); known {
+			g.unfired.Put(name, s.Tenant, s.User, 1, why)
+		}
 	})
 }
 
@@ -124,29 +102,9 @@ func scheduledTask(s catalog.Schedule) string {
 func (g *Gateway) listSchedules(c *gin.Context, a actor) error {
 	out, err := read[catalog.ScheduleList](c.Request.Context(), g, a, readapi.Schedules, nil)
 	for i, s := range out.Schedules {
-		if was := g.unfired.get(nameOf(a.tenant, a.user, s.ID)); !s.Next.After(was.due) { // otherwise it was put again
+		if was, _ := g.unfired.Get(nameOf(a.tenant, a.user, s.ID)); !s.Next.After(was.due) { // otherwise it was put again
 			out.Schedules[i].Failed = was.code
 		}
 	}
 	return respond(c, out, err)
-}
-
-// schedules signs a type for the user of a request, whose body is its arguments.
-func (g *Gateway) schedules(typ string) func(*gin.Context, caller) error {
-	return func(c *gin.Context, who caller) error {
-		args := any(catalog.ScheduleDelete{ID: c.Param("id")})
-		if c.Request.Method == http.MethodPost {
-			body, err := readJSON(c)
-			if err != nil {
-				return err
-			}
-			args = json.RawMessage(body)
-		}
-		a, err := g.identify(c.Request.Context(), who, claim{})
-		if err != nil {
-			return err
-		}
-		out, err := request[json.RawMessage](c.Request.Context(), g, a, typ, args, "")
-		return respond(c, out, err)
-	}
 }

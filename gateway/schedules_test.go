@@ -97,7 +97,7 @@ func TestFireRefused(t *testing.T) {
 	tried(4)
 	w.set(func(c *core) { delete(c.refuse, "plan.open") })
 	tried(5)
-	if w.gateway.unfired.by.Len() != 0 {
+	if w.gateway.unfired.Len() != 0 {
 		t.Error("what was fired is remembered as unfired")
 	}
 }

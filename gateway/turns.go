@@ -1,25 +1,29 @@
 package gateway
 
 import (
+	"context"
 	"maps"
 	"slices"
 	"sync"
 	"time"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/problem"
 )
 
 // turn is one request of a user for which a plan was opened.
 type turn struct {
 	actor
-	id, plan, question string
-	epoch              int // of the plan, as last known
-	opened             time.Time
-	run                bool          // of a workflow, run by its engine
-	life               time.Duration // how long it may go on without its user
-	ended              bool          // it is known to have ended
-	driver, manager    string        // of the last dispatch, and the process that accepted it; empty: none yet
-	adopted            bool          // another gateway has dispatched it
+	id, plan        string
+	epoch           int // of the plan, as last known
+	opened          time.Time
+	run             bool          // of a workflow, run by its engine
+	routed          bool          // request routing chooses its agent
+	life            time.Duration // how long it may go on without its user
+	ended           bool          // it is known to have ended
+	driver, manager string        // of the last dispatch, and the process that accepted it; empty: none yet
+	adopted         bool          // another gateway has dispatched it
 }
 
 // role returns the role that runs the plan.
@@ -58,11 +62,14 @@ func (o *openTurns) handed(t turn, now time.Time) {
 	delete(o.silent, t.plan)
 }
 
-// silentFrom starts the clocks of all plans whose drivers this gateway does not know; the clock
-// of a driver that answers is removed.
+// silentFrom starts the clocks of the plans whose drivers this gateway does not know, and drops
+// those of all others; the clock of a driver that answers is removed.
 func (o *openTurns) silentFrom(these []bus.SilentPlan, now time.Time) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	maps.DeleteFunc(o.silent, func(plan string, _ time.Time) bool {
+		return !slices.ContainsFunc(these, func(p bus.SilentPlan) bool { return p.PlanID == plan })
+	})
 	for _, p := range these {
 		if _, known := o.silent[p.PlanID]; !known && o.m[p.PlanID] == nil {
 			o.silent[p.PlanID] = now
@@ -79,15 +86,6 @@ func (o *openTurns) silentSince(plan string, now time.Time) time.Time {
 		since, o.silent[plan] = now, now
 	}
 	return since
-}
-
-// keepSilent drops all silent plans but these.
-func (o *openTurns) keepSilent(these []bus.SilentPlan) {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	maps.DeleteFunc(o.silent, func(plan string, _ time.Time) bool {
-		return !slices.ContainsFunc(these, func(p bus.SilentPlan) bool { return p.PlanID == plan })
-	})
 }
 
 func (o *openTurns) forget(plan string) {
@@ -148,4 +146,31 @@ func (o *openTurns) grantedBefore(limit time.Time) []turn {
 		}
 	}
 	return out
+}
+
+// dispatch gives a turn to a manager, or a run to a workflow engine, and records it as this
+// gateway's. Each dispatch has a driver of its own: if two drivers have one plan, plan.claim
+// decides.
+func (g *Gateway) dispatch(ctx context.Context, t turn, grant string) error {
+	now := g.cfg.Now()
+	t.driver = newID("driver")
+	reply, err := ask[bus.PlanDispatchReply](ctx, g.cfg.Bus, bus.Agent(t.role()), bus.PlanDispatch{
+		TurnRef: t.turnRef(t.id, t.plan, grant), Driver: t.driver, Epoch: t.epoch,
+	})
+	switch p := problem.FromError(err); {
+	case err == nil && reply.Accepted:
+		t.manager = reply.Instance
+		g.turns.handed(t, now)
+		return nil
+	case err == nil && reply.Code != "":
+		return problem.New(intents.Code(reply.Code), "", reply.Reason)
+	case err == nil:
+		return problem.New(intents.Overloaded, "", "the "+t.role()+" takes no more plans")
+	case p.Code == intents.DispatchUnavailable:
+		return problem.New(p.Code, "", "no "+t.role()+" is there")
+	case p.Code == intents.ExecutorTimeout:
+		return problem.New(p.Code, "", "the "+t.role()+" does not answer")
+	default:
+		return err
+	}
 }

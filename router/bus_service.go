@@ -160,9 +160,9 @@ func silentPlans(all []state.Silent) []bus.SilentPlan {
 			days = p.Run.MaxDays
 		}
 		out = append(out, bus.SilentPlan{
-			Run: p.Run != nil, Days: days,
-			Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, Task: p.Task,
-			Epoch: p.Epoch, Revision: p.Revision, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt, TraceID: s.Trace,
+			TurnRef: bus.TurnRef{Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID, TraceID: s.Trace},
+			Run:     p.Run != nil, Days: days,
+			Epoch: p.Epoch, Revision: p.Revision, Roles: s.Roles, Client: s.Client, OpenedAt: p.CreatedAt,
 			Done: len(p.Steps) > 0 && p.Steps[0].Status == catalog.StepDone,
 		})
 	}

@@ -6,50 +6,16 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"net/http"
 
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
 )
 
-// reply records an answer of the API within this process.
-type reply struct {
-	header http.Header
-	status int
-	body   bytes.Buffer
-	past   http.ResponseWriter // receives a successful answer as a stream; nil: it is recorded
-}
-
-// Header implements http.ResponseWriter.
-func (a *reply) Header() http.Header { return a.header }
-
-// WriteHeader implements http.ResponseWriter.
-func (a *reply) WriteHeader(status int) {
-	if a.status != 0 {
-		return
-	}
-	a.status = status
-	if a.status >= http.StatusBadRequest {
-		a.past = nil
-	}
-	if a.past != nil {
-		maps.Copy(a.past.Header(), a.header)
-		a.past.WriteHeader(status)
-	}
-}
-
-// Write implements http.ResponseWriter.
-func (a *reply) Write(b []byte) (int, error) {
-	a.WriteHeader(http.StatusOK)
-	if a.past != nil {
-		return a.past.Write(b)
-	}
-	return a.body.Write(b)
-}
-
-func (a *reply) decode(out any) error {
-	if err := json.Unmarshal(a.body.Bytes(), out); err != nil {
+// decode decodes an answer of the API.
+func decode(a *edge.Tap, out any) error {
+	if err := json.Unmarshal(a.Body.Bytes(), out); err != nil {
 		return fmt.Errorf("console: answer of the interface: %w", err)
 	}
 	return nil
@@ -57,13 +23,13 @@ func (a *reply) decode(out any) error {
 
 // fetch sends a request to the API. The rate limit counts the person's pages, not the requests
 // behind them.
-func (c *Console) fetch(ctx context.Context, who credentials, method, path string, in any) (*reply, error) {
-	a := &reply{header: http.Header{}}
-	return a, c.serve(ctx, who, method, path, in, true, a)
+func (c *Console) fetch(ctx context.Context, who credentials, method, path string, in any) (*edge.Tap, error) {
+	a := edge.Keep()
+	return a, c.serve(ctx, who, method, path, in, a)
 }
 
 // serve has the API of this process answer; a refusal is the error.
-func (c *Console) serve(ctx context.Context, who credentials, method, path string, in any, counted bool, a *reply) error {
+func (c *Console) serve(ctx context.Context, who credentials, method, path string, in any, a *edge.Tap) error {
 	var body io.Reader
 	if in != nil {
 		raw, err := json.Marshal(in)
@@ -84,16 +50,16 @@ func (c *Console) serve(ctx context.Context, who credentials, method, path strin
 	if who.user != "" {
 		r.Header.Set("X-User-Id", who.user)
 	}
-	if counted {
+	if !who.entering {
 		r = gateway.Paced(r)
 	}
 	c.API.ServeHTTP(a, r)
-	if a.status >= http.StatusBadRequest {
+	if a.Status >= http.StatusBadRequest {
 		p := &problem.Problem{}
-		if err := a.decode(p); err != nil {
+		if err := decode(a, p); err != nil {
 			return err
 		}
-		p.Status = a.status
+		p.Status = a.Status
 		return p
 	}
 	return nil

@@ -57,7 +57,7 @@ func decided(t *testing.T, a *oneWaits, form url.Values) (text string) {
 	t.Helper()
 	c := newConsole(t, a)
 	cookie := logIn(t, c)
-	s, _ := c.sessions.find(cookie.Value)
+	s, _ := c.find(cookie.Value)
 	form.Set("csrf", s.CSRF)
 	resp := send(c, http.MethodPost, "/console/approvals/"+intents.Digest(nil), form, cookie)
 	defer resp.Body.Close()

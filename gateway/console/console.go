@@ -43,7 +43,7 @@ type Config struct {
 // Console serves the pages.
 type Console struct {
 	Config
-	sessions *sessions
+	sessions *ratelimit.Recent[*session] // by id
 	pages    map[string]*template.Template
 	rate     *ratelimit.Limiter
 	live     *ratelimit.Limiter
@@ -72,7 +72,7 @@ func New(cfg Config) (*Console, error) {
 	}
 	cfg.Log = cmp.Or(cfg.Log, slog.Default())
 	c := &Console{
-		Config: cfg, sessions: newSessions(cfg.Now), pages: map[string]*template.Template{},
+		Config: cfg, sessions: ratelimit.NewRecent[*session](shares, sessionLife, cfg.Now), pages: map[string]*template.Template{},
 		rate: ratelimit.New(pageRate, pageWindow, shares, cfg.Now), live: ratelimit.New(streamRate, time.Minute, shares, cfg.Now), streams: ratelimit.NewPlaces(maxStreams),
 	}
 	names, err := fs.Glob(files, "templates/*.html")
@@ -243,7 +243,7 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, s *session, err e
 func (c *Console) ask(ctx context.Context, who credentials, method, path string, in, out any) error {
 	a, err := c.fetch(ctx, who, method, path, in)
 	if err == nil && out != nil {
-		err = a.decode(out)
+		err = decode(a, out)
 	}
 	return err
 }
@@ -290,7 +290,7 @@ func (c *Console) changes(q *request) (any, error) {
 		}
 		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
 		said := ": nothing\n\n"
-		if now := a.body.String(); err == nil && now != last {
+		if now := a.Body.String(); err == nil && now != last {
 			if last != "" {
 				said = "event: changed\ndata: {}\n\n"
 			}

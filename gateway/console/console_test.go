@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // hostile is a text that acts in a page that does not escape it, and contains hidden characters
@@ -183,7 +184,7 @@ func logIn(t *testing.T, c *Console) *http.Cookie {
 func TestSession(t *testing.T) {
 	a, now := &api{}, time.Now()
 	c := newConsole(t, a)
-	c.sessions.now = func() time.Time { return now }
+	c.sessions = ratelimit.NewRecent[*session](shares, sessionLife, func() time.Time { return now })
 	cookie := logIn(t, c)
 	if !cookie.HttpOnly || !cookie.Secure || cookie.SameSite != http.SameSiteStrictMode || cookie.Path != "/console" || cookie.MaxAge != 3600 || strings.Contains(cookie.Value, "key") {
 		t.Errorf("cookie %+v", cookie)
@@ -219,7 +220,7 @@ func TestSession(t *testing.T) {
 		t.Errorf("an hour later: %d", got)
 	}
 	cookie = logIn(t, c)
-	s, _ := c.sessions.find(cookie.Value)
+	s, _ := c.find(cookie.Value)
 	for _, token := range []string{"", "guess", s.CSRF} {
 		want := http.StatusForbidden
 		if token == s.CSRF {

@@ -7,22 +7,13 @@ import (
 
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 )
 
 // entry is an intent in a list of the API.
 type entry struct {
-	IntentID string `json:"intent_id"`
-	Position int64  `json:"position"`
-	UserID   string `json:"user_id"`
-	Type     string `json:"type"`
-	Code     string `json:"code"`
-	Verdict  string `json:"verdict"`
-	KID      string `json:"kid"`
-	Role     string `json:"role"`
-	PlanID   string `json:"plan_id"`
-	At       string `json:"at"`
-
+	catalog.IntentEntry
 	Decision *intents.Decision `json:"-"`
 	Outcome  *intents.Outcome  `json:"-"`
 	Receipt  string            `json:"-"`
@@ -120,7 +111,7 @@ func (c *Console) proof(q *request) (any, error) {
 		return nil, errDone
 	}
 	q.w.Header().Set("Content-Type", "application/json")
-	_, _ = a.body.WriteTo(q.w) // fails only with the connection
+	_, _ = a.Body.WriteTo(q.w) // fails only with the connection
 	return nil, errDone
 }
 

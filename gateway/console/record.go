@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/monitor"
 )
 
@@ -30,15 +31,15 @@ func (c *Console) record(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	p.Checkpoint, p.Witnesses, p.Audits = a.body.String(), c.Witnesses, q.may(audits) == nil
+	p.Checkpoint, p.Witnesses, p.Audits = a.Body.String(), c.Witnesses, q.may(audits) == nil
 	return p, nil
 }
 
 // bundle is the tenant's record, for writ audit verify.
 func (c *Console) bundle(q *request) (any, error) {
-	a := &reply{header: http.Header{}, past: q.w}
-	a.header.Set("Content-Disposition", `attachment; filename="`+q.s.Tenant+`.jsonl"`)
-	if err := c.serve(q.Context(), q.s.credentials, http.MethodGet, consoleapi.Path+"bundle", nil, true, a); err != nil {
+	a := edge.Pass(q.w, func(status int, _ http.Header) bool { return status >= http.StatusBadRequest })
+	a.Header().Set("Content-Disposition", `attachment; filename="`+q.s.Tenant+`.jsonl"`)
+	if err := c.serve(q.Context(), q.s.credentials, http.MethodGet, consoleapi.Path+"bundle", nil, a); err != nil {
 		return nil, err
 	}
 	return nil, errDone

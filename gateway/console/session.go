@@ -28,7 +28,10 @@ const (
 var shares = ratelimit.Shares{All: maxSessions, Tenant: 2000, Key: 200}
 
 // credentials are those of requests to the API.
-type credentials struct{ key, user, address string }
+type credentials struct {
+	key, user, address string
+	entering           bool // the API counts the request as one of that user
+}
 
 // session of a person. It ends with its key: each page asks the API for the key's user.
 type session struct {
@@ -37,7 +40,6 @@ type session struct {
 	CSRF   string
 	Tenant string
 	User   string
-	until  time.Time
 
 	mu      sync.Mutex
 	message string // for the next page, guarded by mu
@@ -63,45 +65,18 @@ func (s *session) takeMessage() (text string) {
 	return text
 }
 
-// sessions are in memory only: after a restart people log in again.
-type sessions struct {
-	now func() time.Time
-
-	mu sync.Mutex
-	by *ratelimit.Table[*session] // by id
-}
-
-func newSessions(now func() time.Time) *sessions {
-	return &sessions{now: now, by: ratelimit.NewTable[*session](shares, nil)}
-}
-
-// begin creates a session; token is for the cookie. At the limit the least recently used session
-// ends.
-func (t *sessions) begin(s *session) (token string) {
-	token, s.CSRF, s.until = rand.Text(), rand.Text(), t.now().Add(sessionLife)
+// begin creates a session, which lasts for sessionLife and is in memory only: after a restart people
+// log in again. token is for the cookie. At the limit the least recently used session ends.
+func (c *Console) begin(s *session) (token string) {
+	token, s.CSRF = rand.Text(), rand.Text()
 	s.id = intents.Digest([]byte(token))
-	t.mu.Lock()
-	defer t.mu.Unlock()
 	m := s.metered()
-	t.by.Put(s.id, m.Tenant, m.Key, 1, s)
+	c.sessions.Put(s.id, m.Tenant, m.Key, 1, s)
 	return token
 }
 
-func (t *sessions) find(token string) (*session, bool) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	s, ok := t.by.Get(intents.Digest([]byte(token)))
-	if ok && !t.now().Before(s.until) {
-		t.by.Remove(s.id)
-		ok = false
-	}
-	return s, ok
-}
-
-func (t *sessions) end(s *session) {
-	t.mu.Lock()
-	defer t.mu.Unlock()
-	t.by.Remove(s.id)
+func (c *Console) find(token string) (*session, bool) {
+	return c.sessions.Get(intents.Digest([]byte(token)))
 }
 
 // metered names the count of a session's requests.
@@ -124,7 +99,7 @@ func (c *Console) session(r *http.Request) (*session, error) {
 	if err != nil {
 		return nil, errNoSession
 	}
-	s, ok := c.sessions.find(cookie.Value)
+	s, ok := c.find(cookie.Value)
 	if !ok {
 		return nil, errNoSession
 	}
@@ -132,7 +107,7 @@ func (c *Console) session(r *http.Request) (*session, error) {
 	err = c.ask(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, &now)
 	p := (*problem.Problem)(nil)
 	if errors.As(err, &p) && (p.Code == intents.Unauthorized || p.Code == intents.RBACForbidden) || err == nil && (now.Tenant != s.Tenant || now.User != s.User) {
-		c.sessions.end(s)
+		c.sessions.Remove(s.id)
 		return nil, errNoSession
 	}
 	return s, err
@@ -171,40 +146,26 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 
 // login opens a session for the owner of an API key. Wrong keys count against their address.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
-	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr}}
+	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr, true}}
 	var found keyInfo
-	err := c.enter(r, s, &found)
-	token := ""
-	if err == nil {
-		s.Tenant, s.User = found.Tenant, found.User
-		token = c.sessions.begin(s)
-	}
 	to := next(r.PostFormValue("next"))
-	if err != nil {
+	if err := c.ask(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, &found); err != nil {
 		p := problem.FromError(err)
 		c.render(w, r, p.Status, "login", nil, entrance{to, p})
 		return
 	}
 	if old, err := r.Cookie(cookieName); err == nil {
-		if s, ok := c.sessions.find(old.Value); ok {
-			c.sessions.end(s)
+		if s, ok := c.find(old.Value); ok {
+			c.sessions.Remove(s.id)
 		}
 	}
-	http.SetCookie(w, c.cookie(token, int(sessionLife.Seconds())))
+	s.Tenant, s.User, s.entering = found.Tenant, found.User, false
+	http.SetCookie(w, c.cookie(c.begin(s), int(sessionLife.Seconds())))
 	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
 }
 
-// enter reads the user of a new session, and has the API count it as a request of that user.
-func (c *Console) enter(r *http.Request, s *session, found *keyInfo) error {
-	a := &reply{header: http.Header{}}
-	if err := c.serve(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, false, a); err != nil {
-		return err
-	}
-	return a.decode(found)
-}
-
 func (c *Console) logout(q *request) (any, error) {
-	c.sessions.end(q.s)
+	c.sessions.Remove(q.s.id)
 	http.SetCookie(q.w, c.cookie("", -1))
 	http.Redirect(q.w, q.Request, "/console/login", http.StatusSeeOther)
 	return nil, errDone

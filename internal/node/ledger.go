@@ -155,7 +155,8 @@ type progress interface {
 
 // openRecorder makes the recorder. It writes nothing yet.
 func (n *Node) openRecorder(ctx context.Context) error {
-	n.recorder = recorder.New(n.journal, recorder.SparingRemoved(n.documents, n.directory, n.cfg.Now), n.cfg.Log)
+	n.recorder = recorder.New(n.journal, n.documents, n.cfg.Log)
+	n.recorder.RemovedBefore = func(tenant, index string) time.Time { return n.directory.RemovedBefore(tenant, index, n.cfg.Now()) }
 	n.recorder.Tenants, n.recorder.From = n.directory.Tenants, n.projected()
 	n.recorder.Content = n.systemBlob
 	n.followers.Add(n.recorder.Progress)

@@ -7,38 +7,34 @@ import (
 	"regexp"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
-	"github.com/gin-gonic/gin"
-
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
-	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/storage"
 )
 
 // intentList is the answer of GET /v1/intents, newest first.
 type intentList struct {
-	Intents []recorder.Entry `json:"intents"`
-	Cursor  string           `json:"cursor,omitempty"` // of the next page, with the same parameters
+	Intents []catalog.IntentEntry `json:"intents"`
+	Cursor  string                `json:"cursor,omitempty"` // of the next page, with the same parameters
 }
 
 // terms are the parameters that name a member of the index.
 var terms = map[string]string{"type": "type", "code": "code", "verdict": "verdict", "plan_id": "plan_id", "user": "user_id"}
-
-// parameters of a list.
-var parameters = []string{"type", "code", "verdict", "plan_id", "user", "since", "until", "limit", "cursor"}
 
 // parameter is the pattern of a term's value.
 var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // list finds intents of the grant's tenant: those of its own user, or with audit:read of all. Intents that the bearer may not see are not listed.
 func (v *visitor) list() (any, error) {
-	q, err := query(v.Context)
-	if err != nil {
+	if err := v.accepts("type", "code", "verdict", "plan_id", "user", "since", "until", "limit", "cursor"); err != nil {
 		return nil, err
 	}
-	out := intentList{Intents: []recorder.Entry{}}
+	q := v.query()
+	out := intentList{Intents: []catalog.IntentEntry{}}
 	if v.line.Own = !v.Oversees(); v.line.Own {
 		if u := q.Terms["user_id"]; u != nil && u[0] != v.Grant.Subject {
 			return out, nil
@@ -61,7 +57,7 @@ func (v *visitor) list() (any, error) {
 		return nil, err
 	}
 	for _, d := range page.Documents {
-		var e recorder.Entry
+		var e catalog.IntentEntry
 		if err := json.Unmarshal(d.Body, &e); err != nil {
 			return nil, err
 		}
@@ -71,47 +67,95 @@ func (v *visitor) list() (any, error) {
 	return out, nil
 }
 
-// query reads the parameters of a list.
-func query(c *gin.Context) (storage.Query, error) {
-	q := storage.Query{Terms: map[string][]string{}, Sort: "-position", Limit: defaultPage}
-	var at storage.Range
-	for name, values := range c.Request.URL.Query() {
-		if !slices.Contains(parameters, name) || len(values) != 1 {
-			return q, problem.New(intents.SchemaInvalid, "", "the list has no such parameter, or it comes twice")
-		}
-		v := values[0]
-		member, term := terms[name]
-		var ok bool
-		switch name {
-		case "since":
-			at.GTE, ok = v, isTime(v)
-		case "until":
-			at.LTE, ok = v, isTime(v)
-		case "cursor":
-			q.After, ok = v, v != "" && len(v) <= maxCursor
-		case "limit":
-			n, err := strconv.Atoi(v)
-			q.Limit, ok = n, err == nil && n >= 1 && n <= maxPage
-		default:
-			q.Terms[member], ok = []string{v}, term && parameter.MatchString(v)
-		}
-		if !ok {
-			return q, problem.New(intents.SchemaInvalid, "", name+" has no such value")
+// query is the query that the parameters of a list describe.
+func (v *visitor) query() storage.Query {
+	q := storage.Query{Terms: map[string][]string{}, Sort: "-position", Limit: defaultPage, After: v.Query("cursor")}
+	for name, member := range terms {
+		if value := v.Query(name); value != "" {
+			q.Terms[member] = []string{value}
 		}
 	}
-	if at != (storage.Range{}) {
+	if n, err := strconv.Atoi(v.Query("limit")); err == nil {
+		q.Limit = n
+	}
+	if at := (storage.Range{GTE: v.Query("since"), LTE: v.Query("until")}); at != (storage.Range{}) {
 		q.Ranges = map[string]storage.Range{"at": at}
 	}
-	return q, nil
+	return q
 }
 
 const (
 	defaultPage = 100
-	maxPage     = 1000
 	maxCursor   = 1024 // bytes
 )
 
-func isTime(v string) bool {
-	_, err := time.Parse(time.RFC3339, v)
-	return err == nil
+// values reports what each parameter of a list accepts.
+type values struct {
+	has  func(value string) bool
+	says string // to people
+}
+
+// accepted are the values of the parameters of lists.
+var accepted = map[string]values{
+	"status":       oneOf(catalog.PlanPending, catalog.PlanPlanning, catalog.PlanExecuting, catalog.PlanReplanning, catalog.PlanComplete, catalog.PlanFailed),
+	"kind":         oneOf(catalog.KindAgent, catalog.KindWorkflow),
+	"workflow_id":  names,
+	"name":         names,
+	"runs":         boolean,
+	"session":      boolean,
+	"by_day":       boolean,
+	"whole_tenant": boolean,
+	"since":        moment,
+	"until":        moment,
+	"limit":        {regexp.MustCompile(`^([1-9][0-9]?|100)$`).MatchString, "must be 1 to 100"},
+	"after":        cursor,
+	"type":         names,
+	"code":         names,
+	"verdict":      names,
+	"plan_id":      names,
+	"user":         names,
+	"cursor":       cursor,
+}
+
+// ofIntents accepts longer pages of the list of intents, which has no documents.
+var ofIntents = values{regexp.MustCompile(`^([1-9][0-9]{0,2}|1000)$`).MatchString, "must be 1 to 1000"}
+
+var (
+	boolean = oneOf("true", "false")
+	cursor  = values{func(v string) bool { return v != "" && len(v) <= maxCursor }, "must be the cursor of an earlier page"}
+	names   = values{parameter.MatchString, "must have up to 64 letters, digits, _, . and -"}
+	moment  = values{func(v string) bool {
+		_, err := time.Parse(time.RFC3339Nano, strings.ToUpper(v))
+		return err == nil
+	}, "must be a time as 2026-01-31T10:00:00Z"}
+)
+
+func oneOf[S ~string](all ...S) values {
+	quoted := make([]string, len(all))
+	for i, v := range all {
+		quoted[i] = `"` + string(v) + `"`
+	}
+	return values{func(v string) bool { return slices.Contains(all, S(v)) }, "must be one of " + strings.Join(quoted, ", ")}
+}
+
+// accepts refuses parameters that the route does not have, and values that they cannot have.
+func (v *visitor) accepts(own ...string) error {
+	for name, given := range v.Request.URL.Query() {
+		pointer, takes := "", accepted[name]
+		if takes.has != nil {
+			pointer = "/" + name
+		}
+		if name == "limit" && slices.Contains(own, "verdict") {
+			takes = ofIntents
+		}
+		switch {
+		case !slices.Contains(own, name):
+			return problem.New(intents.SchemaInvalid, pointer, "there is no such parameter here; there are: "+strings.Join(own, ", "))
+		case len(given) != 1:
+			return problem.New(intents.SchemaInvalid, pointer, "the parameter comes twice")
+		case !takes.has(given[0]):
+			return problem.New(intents.SchemaInvalid, pointer, takes.says)
+		}
+	}
+	return nil
 }

@@ -8,11 +8,10 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
-	"aob.dev/writ/router/recorder"
 )
 
 type listed struct {
-	Intents []recorder.Entry `json:"intents"`
+	Intents []catalog.IntentEntry `json:"intents"`
 	Cursor  string
 }
 

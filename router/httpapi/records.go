@@ -10,7 +10,6 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/storage"
 )
 
@@ -43,7 +42,7 @@ func (v *visitor) intent() (*intents.Answer, error) {
 }
 
 // intentThing is a recorded intent as the read function decides about it.
-func (s *server) intentThing(ctx context.Context, e recorder.Entry) (t router.Thing, err error) {
+func (s *server) intentThing(ctx context.Context, e catalog.IntentEntry) (t router.Thing, err error) {
 	t = router.Thing{Owner: e.UserID, Plan: e.PlanID}
 	if e.Type == "skill.call" {
 		t.Skills, err = s.cfg.Router.SkillsOf(ctx, e.Position)
@@ -53,8 +52,8 @@ func (s *server) intentThing(ctx context.Context, e recorder.Entry) (t router.Th
 
 // find looks an intent up in the search index, once the index has everything that was durable when
 // the read began.
-func (v *visitor) find(ctx context.Context, id string) (recorder.Entry, error) {
-	var e recorder.Entry
+func (v *visitor) find(ctx context.Context, id string) (catalog.IntentEntry, error) {
+	var e catalog.IntentEntry
 	if err := v.current(); err != nil { //nolint:contextcheck // it waits as long as the request
 		return e, err
 	}

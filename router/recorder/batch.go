@@ -147,6 +147,10 @@ func (r *Recorder) together(ctx context.Context, indices map[string]projections)
 
 // project writes with retries.
 func (r *Recorder) project(ctx context.Context, tenant, index string, docs storage.Projection) error {
+	if r.RemovedBefore != nil {
+		before := r.RemovedBefore(tenant, index)
+		docs.Put, docs.Created = storage.Younger(index, docs.Put, before), storage.Younger(index, docs.Created, before)
+	}
 	err := r.patiently(ctx, index, func() error { return r.documents.Project(ctx, tenant, index, docs) })
 	if errors.As(err, new(*storage.SchemaError)) {
 		return r.each(ctx, tenant, index, docs)

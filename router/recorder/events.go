@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state"
@@ -274,29 +275,36 @@ func stepOf(p *catalog.PlanView, n int) *catalog.StepView {
 
 // writeEvents adds events, create-only under an id made from the position.
 func (r *Recorder) writeEvents(s state.Intent, events []event, rec storage.Record) error {
-	docs := make([]storage.Document, len(events))
 	plan, task := r.eventOf(s)
 	for i, e := range events {
-		d := eventDoc{
-			EventID: eventID(rec.Position, i), TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID,
-			PlanID: plan, TaskID: task, EventType: e.typ, Payload: e.payload, TS: rec.At.UTC().Format(time.RFC3339Nano),
-			Position: rec.Position, Seq: i, IntentID: s.Decision.IntentID,
-		}
+		d := documentOfEvent(s, rec)
+		d.EventID, d.PlanID, d.TaskID, d.EventType, d.Payload, d.Seq = eventID(rec.Position, i), plan, task, e.typ, e.payload, i
 		if !strings.HasPrefix(e.typ, "x.") { // a vendor's skill_id or script_hash is not ours
 			d.SkillID, _ = e.payload["skill_id"].(string)
 			d.ScriptHash, _ = e.payload["script_hash"].(string)
 		}
-		body, err := json.Marshal(d)
-		if err != nil {
-			return err
-		}
-		docs[i] = storage.Document{ID: d.EventID, Position: rec.Position, Body: body}
-		if err := r.publish(d, e.payload, rec); err != nil {
+		if err := errors.Join(r.createEvent(d), r.publish(d, e.payload, rec)); err != nil {
 			return err
 		}
 	}
-	r.batch.events.create(s.Tenant, docs...)
 	return nil
+}
+
+// documentOfEvent begins the document of an event that follows from a record about an intent.
+func documentOfEvent(s state.Intent, rec storage.Record) eventDoc {
+	return eventDoc{
+		TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID, TaskID: s.Context.TaskID,
+		TS: rec.At.UTC().Format(time.RFC3339Nano), Position: rec.Position, IntentID: s.Decision.IntentID,
+	}
+}
+
+// createEvent adds an event to the batch.
+func (r *Recorder) createEvent(d eventDoc) error {
+	body, err := json.Marshal(d)
+	if err == nil {
+		r.batch.events.create(d.TenantID, storage.Document{ID: d.EventID, Position: d.Position, Body: body})
+	}
+	return err
 }
 
 // eventOf is the plan and task whose trace has an intent's events. A refused intent may claim any:
@@ -308,4 +316,29 @@ func (r *Recorder) eventOf(s state.Intent) (plan, task string) {
 		}
 	}
 	return r.planID(s), s.Context.TaskID
+}
+
+// publicMembers of an event's payload are numbers, names and codes. Reasons and suggestions are an
+// agent's words, and shapes may quote them.
+var publicMembers = []string{
+	"approved_by", "attempt", "by", "code", "deadline", "decision", "duration_ms", "failed_step", "held_intent_id", "key", "lock_wait_ms", "memory_key", "mode",
+	"plan_id", "policy_ids", "replan_count", "revised_steps", "revision", "size_bytes", "skill", "status", "step_index", "steps", "task_id", "trigger", "type", "validated",
+}
+
+// publish adds the parts of an event that other systems may receive.
+func (r *Recorder) publish(d eventDoc, payload map[string]any, rec storage.Record) error {
+	kind := catalog.EventKind(d.EventType)
+	if kind == "" || r.Publish == nil {
+		return nil
+	}
+	public := map[string]any{}
+	for _, name := range publicMembers {
+		if v, ok := payload[name]; ok {
+			public[name] = v
+		}
+	}
+	d.Payload = public
+	body, err := json.Marshal(d)
+	r.batch.public = append(r.batch.public, bus.Event{Tenant: d.TenantID, Kind: kind, ID: d.EventID, At: rec.At, Body: body})
+	return err
 }

@@ -2,10 +2,8 @@ package recorder
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
-	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -43,15 +41,9 @@ func (r *Recorder) writeLines(s state.Intent, out intents.Outcome, p *catalog.Pl
 }
 
 func (r *Recorder) writeLine(s state.Intent, line catalog.LogLine, rec storage.Record) error {
-	id := lineID(line)
-	body, err := json.Marshal(eventDoc{
-		EventID: id, TenantID: s.Tenant, UserID: s.User, SessionID: s.Context.SessionID, PlanID: line.PlanID, TaskID: s.Context.TaskID,
-		EventType: catalog.EventLine, Payload: line, TS: rec.At.UTC().Format(time.RFC3339Nano), Position: rec.Position, Seq: line.N, IntentID: s.Decision.IntentID,
-	})
-	if err == nil {
-		r.batch.events.create(s.Tenant, storage.Document{ID: id, Position: rec.Position, Body: body})
-	}
-	return err
+	d := documentOfEvent(s, rec)
+	d.EventID, d.PlanID, d.EventType, d.Payload, d.Seq = lineID(line), line.PlanID, catalog.EventLine, line, line.N
+	return r.createEvent(d)
 }
 
 // lineID identifies a line by its intent, which has one outcome.

@@ -33,6 +33,10 @@ type Recorder struct {
 	From *state.State
 	// Content reads a blob of tenant system: agents that are not part of an intent.
 	Content func(ctx context.Context, digest string) ([]byte, error)
+	// RemovedBefore is the time before which a retention may have removed a tenant's documents of an
+	// index: they are not written again, when old records are replayed or the recorder is late. Nil:
+	// nothing is removed.
+	RemovedBefore func(tenant, index string) time.Time
 	// Publish is given written events, in order, and must not block. After a crash it is given
 	// those of the last records again. Nil: events are not published.
 	Publish func([]bus.Event)

@@ -65,29 +65,18 @@ func (r *Recorder) takeBack(ctx context.Context, position int64) error {
 
 // readAside reads what earlier processes have set aside. The only error is that ctx has ended.
 func (r *Recorder) readAside(ctx context.Context) error {
-	return r.patiently(ctx, storage.IndexEvents, func() error {
-		list, err := ReadAside(ctx, r.documents)
-		for _, position := range list {
-			r.unprojected.Store(position, true)
-		}
-		return err
-	})
-}
-
-// ReadAside are the positions that a recorder has set aside, in order, as its documents say.
-func ReadAside(ctx context.Context, documents storage.Documents) (list []int64, err error) {
 	q := storage.Query{Terms: map[string][]string{"event_type": {EventAside}}, Limit: 1000}
 	for {
-		page, err := documents.Search(ctx, storage.SystemTenant, storage.IndexEvents, q)
-		if err != nil {
-			return nil, err
-		}
-		for _, doc := range page.Documents {
-			list = append(list, doc.Position)
-		}
-		if q.After = page.Cursor; q.After == "" {
-			slices.Sort(list)
-			return list, nil
+		err := r.patiently(ctx, storage.IndexEvents, func() error {
+			page, err := r.documents.Search(ctx, storage.SystemTenant, storage.IndexEvents, q)
+			for _, doc := range page.Documents {
+				r.unprojected.Store(doc.Position, true)
+			}
+			q.After = page.Cursor
+			return err
+		})
+		if err != nil || q.After == "" {
+			return err
 		}
 	}
 }

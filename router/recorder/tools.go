@@ -36,70 +36,29 @@ type toolCall struct {
 
 // calledBy is the call that made an intent; false: no rows are made of it.
 func calledBy(s state.Intent) (toolCall, bool) {
-	c := toolCall{Name: cmp.Or(s.Context.Tool, s.Skill, tools[s.Type].name, s.Type), Skill: s.Skill, ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
+	own, _ := catalog.Written(s.Type, nil)
+	c := toolCall{Name: cmp.Or(s.Context.Tool, s.Skill, own, s.Type), Skill: s.Skill, ID: fmt.Sprintf("%d.%s", s.Context.Step, s.Context.Call)}
 	return c, s.Context.Call != "" && s.Context.Ask == "" && s.Context.SessionID != "" && !s.Erased
 }
 
 const askAgent = "ask_agent"
 
-// tool is what a model wrote if the intent has another name or other arguments.
-type tool struct {
-	name    string             // empty: that of the skill
-	written func(toolArgs) any // nil: the arguments of the intent
-}
-
-// toolArgs are the arguments of such intents.
-type toolArgs struct {
-	Agent string          `json:"agent"`
-	Input json.RawMessage `json:"input"`
-	Mode  string          `json:"mode"`
-	Text  string          `json:"text"`
-	TopK  int             `json:"top_k"`
-	Q     string          `json:"q"`
-	K     int             `json:"k"`
-	Query string          `json:"query"`
-}
-
-// tools by the type of the intent.
-var tools = map[string]tool{
-	"skill.call":         {"", func(a toolArgs) any { return a.Input }},
-	intents.TypeAgentAsk: {askAgent, func(a toolArgs) any { return askArgs{a.Agent, a.Input} }},
-	"memory.query":       {"search", func(a toolArgs) any { return searchArgs{a.Mode, a.Text, a.TopK} }},
-	"kb.search":          {"search", func(a toolArgs) any { return searchArgs{"KNOWLEDGE", a.Q, a.K} }},
-	"skill.find":         {"find_tools", func(a toolArgs) any { return map[string]string{"query": a.Query} }},
-	"approval.ask":       {name: "ask_people"},
-	"schedule.put":       {name: "remind_me"},
-	"schedule.list":      {name: "remind_me"},
-	"schedule.delete":    {name: "remind_me"},
-}
-
-type askArgs struct {
-	Agent string          `json:"agent_name,omitempty"`
-	Input json.RawMessage `json:"input_text"`
-}
-
-type searchArgs struct {
-	Mode  string `json:"mode"`
-	Query string `json:"query"`
-	Limit int    `json:"limit,omitempty"`
-}
-
 // argsOf returns the arguments of a call, as the model wrote them, as far as the intent has them: a
 // label is replaced by the intent or the file that it stood for.
 func argsOf(s state.Intent, name string) json.RawMessage {
-	written := tools[s.Type].written
-	if written == nil {
-		return s.Args
+	if s.Type == "skill.call" {
+		a, _ := state.ArgsOf[catalog.SkillCall](s) // recorded arguments matched their schema
+		return a.Input
 	}
-	a, _ := state.ArgsOf[toolArgs](s) // recorded arguments matched their schema
-	if s.Type == intents.TypeAgentAsk && name != askAgent {
-		a.Agent = "" // the tool says it
+	_, written := catalog.Written(s.Type, s.Args)
+	if ask, ok := written.(catalog.AskArgs); ok && name != askAgent {
+		ask.Agent = "" // the tool says it
+		written = ask
 	}
-	w := written(a)
-	if input, ok := w.(json.RawMessage); ok {
-		return input
+	if same, ok := written.(json.RawMessage); ok {
+		return same
 	}
-	raw, _ := json.Marshal(w) // of strings and JSON
+	raw, _ := json.Marshal(written) // plain data
 	return raw
 }
 

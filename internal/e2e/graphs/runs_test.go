@@ -531,8 +531,11 @@ func (x *run) dispatch(ctx context.Context) {
 func (x *run) dispatchOf(epoch int) []byte {
 	at := intents.Context{PlanID: x.plan.ID, SessionID: routertest.SessionOf(x.plan.ID), TurnID: routertest.Turn}
 	raw, err := json.Marshal(bus.PlanDispatch{
-		Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID, Driver: fmt.Sprint("driver-", x.deaths), Epoch: epoch,
-		Grant: x.w.Grant(x.plan.User, "default", routertest.Intent{Ctx: at}),
+		TurnRef: bus.TurnRef{
+			Tenant: "default", UserID: x.plan.User, SessionID: at.SessionID, TurnID: at.TurnID, PlanID: x.plan.ID,
+			Grant: x.w.Grant(x.plan.User, "default", routertest.Intent{Ctx: at}),
+		},
+		Driver: fmt.Sprint("driver-", x.deaths), Epoch: epoch,
 	})
 	x.w.Must(err)
 	return raw

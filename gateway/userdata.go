@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"encoding/json"
 	"net/http"
 	"strconv"
 
@@ -54,4 +55,43 @@ func memoryQuestion(c *gin.Context) (memoryRequest, error) {
 		q.TopK = n
 	}
 	return q, nil
+}
+
+// soulRequest is the body of PUT /agent/souls/{tenant_id}. Its user_id names the owner of the
+// soul, not the caller; without one it is the tenant's.
+type soulRequest struct {
+	UserID   string          `json:"user_id,omitempty"`
+	Persona  catalog.Persona `json:"persona"`
+	Policies json.RawMessage `json:"policies,omitempty"`
+}
+
+// putSoul is PUT /agent/souls/{tenant_id}.
+func (g *Gateway) putSoul(c *gin.Context, who caller) error {
+	var body soulRequest
+	if err := readBody(c, &body); err != nil {
+		return err
+	}
+	a, err := g.identify(c.Request.Context(), who, claim{Tenant: c.Param("tenant_id")})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
+	defer cancel()
+	soul, err := request[catalog.Soul](ctx, g, a, "soul.put", catalog.SoulPut(body), "")
+	return respond(c, soul, err)
+}
+
+// resumedSession is the answer of POST /agent/sessions/{session_id}/resume.
+type resumedSession struct {
+	SessionID string `json:"session_id"`
+	From      string `json:"resumed_from"`
+	Turns     int    `json:"turns"` // copied from the ended session
+}
+
+// resumeSession continues a user's session that has ended, or is full, under a new id.
+func (g *Gateway) resumeSession(c *gin.Context, a actor) error {
+	ctx, cancel := lasting(c.Request.Context(), openTimeout)
+	defer cancel()
+	s, err := request[catalog.Session](ctx, g, a, "session.resume", catalog.SessionResume{SessionID: newID("sess"), From: c.Param("session_id")}, "")
+	return respond(c, resumedSession{s.SessionID, s.ResumedFrom, len(s.TurnHistory)}, err)
 }
