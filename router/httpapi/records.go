@@ -4,7 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"time"
+
+	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -74,4 +77,35 @@ func late(reason string) error {
 	x := intents.Refuse(intents.Overloaded, "", reason)
 	x.RetryAfter, x.Hint = indexRetry, "ask again after Retry-After; if it fails again, writ doctor says why the recorder is behind"
 	return x
+}
+
+// receipt is the router's signed statement about an intent. A refused intent has none.
+func (v *visitor) receipt() (any, error) {
+	a, err := v.intent()
+	if err != nil {
+		return nil, err
+	}
+	if a.Receipt == "" {
+		return nil, problem.New(intents.NotFound, "", "a refused intent has no receipt")
+	}
+	return gin.H{"intent_id": a.IntentID, "position": a.Position, "receipt": a.Receipt}, nil
+}
+
+// proof shows that an intent's record is in the log: everything needed by a verifier that has
+// pinned the root key, and nothing of the intent itself. An intent that was committed just now is
+// in the next checkpoint.
+func (v *visitor) proof() (any, error) {
+	a, err := v.intent()
+	if err != nil {
+		return nil, err
+	}
+	doc, published, err := v.s.cfg.Ledger.Proof(v.Request.Context(), *a.Position)
+	if err != nil {
+		return nil, fmt.Errorf("proof of position %d: %w", *a.Position, err)
+	}
+	if !published {
+		v.Header("Retry-After", "1")
+		return nil, problem.New(intents.InFlight, "", "the record is in the next checkpoint")
+	}
+	return gin.H{"intent_id": a.IntentID, "receipt": a.Receipt, "inclusion": doc, "keys": v.s.cfg.State.JWKS()}, nil
 }
