@@ -7,9 +7,10 @@ import (
 	"aob.dev/writ/state"
 )
 
-// TestReplayRemembersNothing: the engines of replay and backtest evaluate every
-// intent, so that a wrong cache entry of a router is found.
-func TestReplayRemembersNothing(t *testing.T) {
+// TestReplayRemembersItsOwn: the engines of replay and backtest evaluate each distinct question once, over
+// each directory, and so find a wrong cache entry of a router; of all decisions one of 64 is
+// evaluated once more.
+func TestReplayRemembersItsOwn(t *testing.T) {
 	base, err := policies.New(t.Context(), policies.Embedded())
 	if err != nil {
 		t.Fatal(err)
@@ -25,8 +26,17 @@ func TestReplayRemembersNothing(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		if hits, misses := e.MemoStats(); hits+misses != 0 {
-			t.Errorf("%d of %d decisions are remembered", hits, hits+misses)
+		if hits, misses := e.MemoStats(); hits != 1 || misses != 1 {
+			t.Errorf("%d remembered, %d evaluated", hits, misses)
 		}
+	}
+	again := 0
+	for position := range int64(64_000) {
+		if sampled(position) {
+			again++
+		}
+	}
+	if again < 800 || again > 1200 {
+		t.Errorf("%d of 64,000 are evaluated again", again)
 	}
 }

@@ -7,6 +7,8 @@ import (
 	"errors"
 	"fmt"
 	"maps"
+	"math/rand/v2"
+	"reflect"
 	"slices"
 	"sync"
 
@@ -180,16 +182,37 @@ func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d int
 	if err != nil {
 		return res, false, err
 	}
-	for range patience {
-		if res, broken, err = engine.Judge(ctx, j.question(e, d, f)); !broken {
-			break
-		}
-	}
+	q := j.question(e, d, f)
+	res, broken, err = asked(ctx, engine, q)
 	if errors.Is(err, policies.ErrNotKept) {
 		err = unreplayable("what the intent works on is not in the record any more, and the policy reads it")
 	}
+	if err != nil || broken || !sampled(j.Position) {
+		return res, broken, err
+	}
+	fresh, broken, err := asked(ctx, engine.Forgetful(), q)
+	if err == nil && !broken && !reflect.DeepEqual(fresh, res) {
+		err = errors.New("replay: a decision that was remembered comes out otherwise now")
+	}
 	return res, broken, err
 }
+
+func asked(ctx context.Context, engine *policies.Engine, q intents.Question) (res policies.Result, broken bool, err error) {
+	for range patience {
+		if res, broken, err = engine.Judge(ctx, q); !broken {
+			break
+		}
+	}
+	return res, broken, err
+}
+
+// sampled decisions, one of 64, are evaluated afresh as well, whatever is remembered: the same ones
+// in every run.
+func sampled(position int64) bool {
+	return rand.NewPCG(sampleSeed, uint64(position)).Uint64()%64 == 0 //nolint:gosec // G115: not negative, G404: no secret
+}
+
+const sampleSeed = 1
 
 // question is what the router asked at stage 7.
 func (j *job) question(e *intents.Envelope, d intents.Decision, f intents.DecisionInputs) intents.Question {
@@ -219,8 +242,8 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 	}
 }
 
-// engine is a policy of then over the directory of then. It caches nothing:
-// a wrong cache entry of a router would only be repeated.
+// engine is a policy of then over the directory of then. It remembers what it decided itself, by all
+// that the policy can read, so that each distinct question is evaluated once.
 func (r *replayer) engine(ctx context.Context, digest string, data *state.Directory) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -246,7 +269,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data *state.Direct
 			}
 		}
 	}
-	e, err := base.WithoutDeadline().Forgetful().WithData(ctx, data.PolicyData())
+	e, err := base.WithoutDeadline().WithData(ctx, data.PolicyData())
 	if err != nil {
 		return nil, err
 	}
