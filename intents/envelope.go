@@ -217,10 +217,12 @@ func (e *Envelope) Signed() Signed {
 	return Signed{Header: e.u.header, Payload: string(e.u.canonical), Sig: e.u.sig}
 }
 
-// ReadSigned reads the part "envelope" of a record: strict I-JSON.
+// ReadSigned reads the part "envelope" of a record. Most are canonical; encoding/json escapes
+// angle brackets and ampersands.
 func ReadSigned(part []byte) (s Signed, err error) {
-	c, err := canonicalize(part, true)
-	if err != nil {
+	c, ok := scan(part, true)
+	if !ok {
+		err = json.Unmarshal(part, &s)
 		return s, err
 	}
 	var t taker
