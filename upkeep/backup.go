@@ -73,7 +73,7 @@ func (b Backup) Bytes() (n int64) {
 // backup once all of it is durable.
 func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (b Backup, err error) {
 	if _, err := os.Lstat(to); err == nil {
-		return b, fmt.Errorf("%s is there already: name another, a backup is never written over", to)
+		return b, fmt.Errorf("%s already exists: name another; a backup is never overwritten", to)
 	}
 	origin, err := originOf(ctx, dir)
 	if err != nil {
@@ -83,7 +83,7 @@ func MakeBackup(ctx context.Context, dir, to string, keys bool, now time.Time) (
 	if err := os.Mkdir(c.to, 0o700); errors.Is(err, fs.ErrNotExist) {
 		return b, fmt.Errorf("no backup was made: %w: make the directory that it goes into, or name another", err)
 	} else if err != nil {
-		return b, fmt.Errorf("%w: another backup is being made there, or one was cut off: then remove it", err)
+		return b, fmt.Errorf("%w: another backup is being made there, or one was interrupted; in that case remove it", err)
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(c.to)) }()
 	b = Backup{Format: BackupFormat, Origin: origin, At: now.UTC().Truncate(time.Millisecond), Keys: keys}

@@ -119,14 +119,14 @@ func (e Examination) data() Finding {
 		return wrong(check, fmt.Errorf("%s has mode %04o: others may write to it", e.Dir, info.Mode().Perm()), "chmod go-w "+e.Dir)
 	}
 	if err := datadir.MayNot(at, true); err != nil {
-		return wrong(check, fmt.Errorf("%w; what is in it was not looked at", err), "")
+		return wrong(check, fmt.Errorf("%w; its content was not checked", err), "")
 	}
 	free, err := sqlite.Free(at)
 	if err != nil {
 		return wrong(check, fmt.Errorf("%s: %w", at, err), "")
 	}
 	if free < e.FreeFloor {
-		return wrong(check, fmt.Errorf("%d MiB are free below %s, fewer than the %d MiB below which no intent is taken", free>>20, at, e.FreeFloor>>20),
+		return wrong(check, fmt.Errorf("only %d MiB are free at %s; below %d MiB no intent is accepted", free>>20, at, e.FreeFloor>>20),
 			"make room, or lower free_disk_mb")
 	}
 	if at != e.Dir {
@@ -228,7 +228,7 @@ func (e Examination) running() []Finding {
 		return []Finding{wrong(check, err, "look at /readyz of the writ that runs")}
 	}
 	if len(up) == 0 {
-		return []Finding{found(check, "a writ uses the directory, and takes intents as far as it knows")}
+		return []Finding{found(check, "a running writ uses the directory, and says that it accepts intents")}
 	}
 	var list []Finding
 	for _, c := range up {

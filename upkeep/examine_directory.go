@@ -41,7 +41,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 		list = append(list, wrong(check, errors.New(text), m.Do))
 	}
 	if len(list) == 0 {
-		list = append(list, found(check, "every row is as an intent of today could put it"))
+		list = append(list, found(check, "every row is valid today"))
 	}
 	versions, _ := approval.ReadVersions(e.Dir) // without them those that are approved
 	for _, tenant := range d.Tenants() {
@@ -79,7 +79,7 @@ func (e Examination) log(ctx context.Context) Finding {
 	if err != nil {
 		return wrong(check, err, "check all of it: writ audit fsck --data "+e.Dir)
 	}
-	return found(check, fmt.Sprintf("%d records and their ledger agree as far as a start looks", records))
+	return found(check, fmt.Sprintf("%d records; they agree with the ledger as far as a start checks", records))
 }
 
 // unwritten opens the journal so that reading leaves nothing behind.

@@ -46,7 +46,7 @@ func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 		if _, err := exec.LookPath(source.Command[0]); err != nil {
 			return warned(check, datadir.Rights(err).Error(), "writ up starts without it: install the program, or correct --skills")
 		}
-		return found(check, "a command, which was not started: its tools and its isolation were not looked at (--start-servers starts it)")
+		return found(check, "a command, which was not started, so its tools and isolation were not checked (--start-servers starts it)")
 	}
 	tools, err := e.tools(ctx, source)
 	if err != nil {

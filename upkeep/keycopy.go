@@ -108,7 +108,7 @@ func putErasable(b Backup, from, stage string) (err error) {
 	case k.Origin != b.Origin:
 		return fmt.Errorf("%w: %s is of another log, %s", ErrNoKeyCopy, from, k.Origin)
 	case k.Records < b.Records:
-		return fmt.Errorf("%w: %s is older than the backup, of %s: it lacks keys, and has some that may have been erased since", ErrNoKeyCopy, from, k.At.Format(time.RFC3339))
+		return fmt.Errorf("%w: %s is older than the backup, of %s: it lacks keys, and has keys that may have been erased since", ErrNoKeyCopy, from, k.At.Format(time.RFC3339))
 	}
 	for _, name := range k.Files {
 		in, err := next(name)

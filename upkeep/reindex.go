@@ -21,7 +21,7 @@ import (
 )
 
 // ErrNoProjection says that an index is not made from the journal.
-var ErrNoProjection = errors.New("is not made from the journal, so nothing could make it again: one of " + strings.Join(projections, ", ") + "; or --search for what searches go by")
+var ErrNoProjection = errors.New("cannot be rebuilt from the journal: name one of " + strings.Join(projections, ", ") + "; or --search for what searches go by")
 
 // Reindex drops the documents of a projection and makes them again from the journal, while no node
 // uses the directory. It returns how many were removed and made. What a retention has removed stays

@@ -77,7 +77,7 @@ func Restore(ctx context.Context, from, dir, keys, erasable string) (r RestoreRe
 		return r, fmt.Errorf("nothing can be restored there: %w. Name a directory that is missing or empty with --data", err)
 	}
 	if err := os.Mkdir(stage, 0o700); errors.Is(err, fs.ErrExist) {
-		return r, fmt.Errorf("%s is there: another restore is at work, or one was cut off: then remove it", stage)
+		return r, fmt.Errorf("%s exists: another restore is running, or one was interrupted; in that case remove it", stage)
 	} else if err != nil {
 		return r, err
 	}

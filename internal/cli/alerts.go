@@ -22,8 +22,8 @@ func receivers(c config.Config) (out []monitor.Receiver) {
 }
 
 var alertRows = []row{
-	{use: "list", short: "Show what is wrong now, and what was", make: alertsList},
-	{use: "test", short: "Send a test to everybody who gets alerts", make: alertsTest},
+	{use: "list", short: "Show current and past alerts, and the figures of the last hour", make: alertsList},
+	{use: "test", short: "Send a test to all receivers of alerts", make: alertsTest},
 }
 
 // alertsView is the output of `writ admin alerts list --json`.

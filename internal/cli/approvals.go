@@ -23,7 +23,7 @@ var approvalRows = []row{
 		path: approvalsPath + "/{}", ids: &pendingIntents, text: func(_ []string, h bus.PendingApproval) string { return h.Text() },
 	})},
 	{use: "approve INTENT_ID", short: "Approve a held intent", make: approvalsDecide(catalog.DecisionApprove)},
-	{use: "edit INTENT_ID --args FILE", short: "Have a held intent made with other arguments", make: approvalsDecide(catalog.DecisionEdit)},
+	{use: "edit INTENT_ID --args FILE", short: "Change the arguments of a held intent", make: approvalsDecide(catalog.DecisionEdit)},
 	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held intent", make: approvalsDecide(catalog.DecisionReject)},
 	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held intent and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
 }
@@ -78,9 +78,9 @@ func nextOf(result catalog.ApproveResult) string {
 	case result.Code == intents.Changed:
 		return "the next task of the step signs it as you want it; it waits if others have to approve it: writ approvals list\n"
 	case result.State == catalog.ApprovalEnded:
-		return "nothing is carried out; whoever asked reads why\n"
+		return "nothing is carried out; the requester reads your reason\n"
 	case result.State == catalog.ApprovalReleased:
-		return "it is carried out: writ intent receipt get " + result.IntentID + "\n"
+		return "it is being carried out; see writ intent receipt get " + result.IntentID + "\n"
 	default:
 		return ""
 	}

@@ -34,10 +34,10 @@ func deciding(t *testing.T, intent, result string) (url string, said *[]string) 
 func TestApprovalsDecide(t *testing.T) {
 	const whole = "sha256:2eb1cc1ff8a7c0de2eb1cc1ff8a7c0de2eb1cc1ff8a7c0de2eb1cc1ff8a7c0de"
 	for _, c := range []struct{ args, stdin, result, printed, out, next string }{
-		{"approve " + whole + " --item a --item b", "", `{"state":"released"}`, "/agent/approvals/" + whole + ` {"decision":"approve","items":["a","b"]}`, "released\n", "it is carried out"},
+		{"approve " + whole + " --item a --item b", "", `{"state":"released"}`, "/agent/approvals/" + whole + ` {"decision":"approve","items":["a","b"]}`, "released\n", "it is being carried out"},
 		{"approve " + whole, "", `{"state":"held","missing":["x"]}`, "/agent/approvals/" + whole + ` {"decision":"approve"}`, "held, approvals still needed from x\n", ""},
 		{"edit " + whole, `{"n": 5}`, `{"state":"ended","code":"CHANGED"}`, "/agent/approvals/" + whole + ` {"decision":"edit","args":{"n":5}}`, "ended CHANGED\n", "the next task"},
-		{"request-changes " + whole + " --reason no", "", `{"state":"ended","code":"APPROVAL_REJECTED"}`, "/agent/approvals/" + whole + ` {"decision":"request_changes","reason":"no"}`, "ended APPROVAL_REJECTED\n", "whoever asked reads why"},
+		{"request-changes " + whole + " --reason no", "", `{"state":"ended","code":"APPROVAL_REJECTED"}`, "/agent/approvals/" + whole + ` {"decision":"request_changes","reason":"no"}`, "ended APPROVAL_REJECTED\n", "the requester reads your reason"},
 	} {
 		url, said := deciding(t, "{}", c.result)
 		got := call{args: append(append([]string{"approvals"}, strings.Fields(c.args)...), "--url", url, "--key", "k"), stdin: c.stdin}.run(t.Context())

@@ -18,8 +18,8 @@ var cellRows = []row{
 	{use: "create DIR", short: "Make the keys of a cell and its genesis: a directory for each role", make: cellCreate},
 	{use: "begin DIR", short: "Begin the log of a cell, and print its first API key once", make: cellBegin},
 	{use: "copy CELL DIR", short: "Copy the record of a cell into a data directory, for auditors", make: cellCopy},
-	{use: "serve ROLE…", short: "Run some roles in a process of their own, on a NATS cluster", make: serveCommand},
-	{use: "accounts --process ROLE:NAME … [--executor NAME …]", short: "Print what a NATS cluster must know of writ's processes", make: accountsCommand},
+	{use: "serve ROLE…", short: "Run some roles in a separate process, on a NATS cluster", make: serveCommand},
+	{use: "accounts --process ROLE:NAME … [--executor NAME …]", short: "Print the accounts that a NATS cluster needs for writ's processes", make: accountsCommand},
 	{use: "status", short: "Show the log, its copies, the recorder and the routers of a cell", make: cellStatus},
 }
 

@@ -94,13 +94,13 @@ func sections() []section {
 			{use: "chat", short: "Talk with a running writ", make: chatCommand},
 			{use: "plan", short: "List, show, follow and cancel plans", group: planRows},
 			{use: "workflow", short: "Start, list, show, change and repeat runs of workflows", group: workflowRows},
-			{use: "approvals", short: "List held intents, approve and reject them", group: approvalRows},
-			{use: "query [MODE] QUERY", short: "Look up, search or follow what is remembered, or run a query", make: queryCommand},
+			{use: "approvals", short: "List, show, approve, edit and reject pending approvals", group: approvalRows},
+			{use: "query [MODE] QUERY", short: "Look up, search or follow memories, or run a query", make: queryCommand},
 			{use: "kb", short: "Add, search, list and remove documents of the knowledge base", group: kbRows},
 			{use: "mcp", short: "Serve the tools of a running writ to an MCP client on the standard streams", make: mcpCommand},
 		}},
 		{"Agents, skills and rules", []row{
-			{use: "skill", short: "Approve, compare and list skills, and forget answers that are kept", group: skillRows},
+			{use: "skill", short: "Approve, compare and list skills, and clear kept answers", group: skillRows},
 			{use: "registry", short: "Check, list, show, evaluate and push agents", group: registryRows},
 			{use: "policy", short: "Check, test, explain, sign and try out policies", group: policyRows},
 		}},
@@ -123,18 +123,18 @@ var adminRows = []row{
 	{use: "keys", short: "Make, list, rotate and revoke keys", group: keyRows},
 	{use: "executor", short: "Manage external executors, which carry out their own intent types", group: executorRows},
 	{use: "events", short: "Manage other systems that read events of a tenant", group: eventRows},
-	{use: "alerts", short: "Show alerts and what they come from, and test who gets them", group: alertRows},
+	{use: "alerts", short: "Show alerts and their figures, and test their receivers", group: alertRows},
 	{use: "confirm CONDITION", short: "Confirm that you checked what stops writ from accepting intents", make: confirmCommand},
 	{use: "storage", short: "Maintain the stores: sizes, versions, projections, copies", group: storageRows},
 	{use: "backup DIR|FILE.tar", short: "Copy a data directory, even while writ runs on it", make: backupCommand},
 	{use: "restore DIR|FILE.tar --data DIR", short: "Make a data directory from a backup, and check all of it", make: restoreCommand},
 	{use: "sandbox", short: "Try the sandbox", group: sandboxRows},
-	{use: "cell", short: "Make a cell of processes, run them, and look at it", group: cellRows},
+	{use: "cell", short: "Make, run and look after a cell: roles in separate processes", group: cellRows},
 }
 
 var intentRows = []row{
 	{use: "new TYPE", short: "Print an intent of a type to fill in", make: intentNew},
-	{use: "produce SENTENCE…", short: "Have an agent sign the one intent that a sentence asks for", make: intentProduce},
+	{use: "produce SENTENCE…", short: "Have an agent make and sign one intent from a sentence", make: intentProduce},
 	{use: "lint [FILE|-]", short: "List everything that is wrong with an intent", make: intentLint},
 	{use: "sign [FILE|-] --signer FILE", short: "Sign an intent with a key", make: intentSign},
 	{use: "verify [FILE|-] --keys JWKS", short: "Check form, signature and grant of an intent, offline", make: intentVerify},
@@ -171,19 +171,19 @@ var policyRows = []row{
 	{use: "explain INTENT_ID", short: "Show which rules decided a recorded intent, and their input", make: policyExplain},
 	{use: "backtest --policy NEW", short: "Decide the recorded intents under a new policy; exit 1 if a decision changes", make: policyBacktest},
 	{
-		use: "push DIR --revision N", short: "Put a tree in force by an operator's intent; it is proved before it replaces the old one",
+		use: "push DIR --revision N", short: "Put a policy tree in force for all tenants; the router proves it first",
 		make: policyPush,
 	},
 }
 
 var registryRows = []row{
-	{use: "check DIR", short: "Find what is wrong with the agents of a directory; exit 1 if anything is", make: registryCheck},
+	{use: "check DIR", short: "Check the agents of a directory; exit 1 if there is a fault", make: registryCheck},
 	{use: "list [DIR]", short: "List the built-in agents, and those of a directory", make: registryList},
 	{use: "show NAME [DIR]", short: "Show an agent: its definition, what it may do, and its system prompt", make: registryShow},
-	{use: "push DIR", short: "Put the agents of a directory in force for a tenant, by an operator's intent", make: registryPush},
-	{use: "revert", short: "Put the revision before the one in force in force again", make: registryRevert},
-	{use: "eval [DIR]", short: "Ask a running writ the cases of a directory, or judge recorded turns", make: evalCommand},
-	{use: "probe URL [FILE]", short: "Check a remote agent by the 15 points that it needs before people use it", make: agentProbe},
+	{use: "push DIR", short: "Put the agents of a directory in force for a tenant", make: registryPush},
+	{use: "revert", short: "Put the previous revision in force again", make: registryRevert},
+	{use: "eval [DIR]", short: "Ask a running writ test cases, or have a model judge recorded turns", make: evalCommand},
+	{use: "probe URL [FILE]", short: "Check the 15 points that a remote agent must meet", make: agentProbe},
 }
 
 var keyRows = []row{
@@ -232,7 +232,7 @@ var skillRows = []row{
 		make: skillApprove,
 	},
 	{
-		use: "revoke NAME …", short: "Take the approval of skills away; they stay refused until they are approved again",
+		use: "revoke NAME …", short: "Withdraw the approval of skills; they stay refused until they are approved again",
 		make: skillRevoke,
 	},
 	{
@@ -240,7 +240,7 @@ var skillRows = []row{
 		make: skillDiff,
 	},
 	{use: "list", short: "List approved skills, from the record of the data directory, and those that wait for an approval", make: skillList},
-	{use: "cache", short: "Count and forget answers of skills that are kept", group: cacheRows},
+	{use: "cache", short: "Count and clear kept answers of skills", group: cacheRows},
 }
 
 var executorRows = []row{
@@ -257,16 +257,16 @@ var eventRows = []row{
 
 var sandboxRows = []row{
 	{use: "run SCRIPT", short: "Run one script as an intent would", make: sandboxRunCommand},
-	{use: "prepare", short: "Make the Python runtime that the first start would make", make: sandboxPrepare},
+	{use: "prepare", short: "Make the Python runtime now instead of at the first start", make: sandboxPrepare},
 }
 
 var storageRows = []row{
-	{use: "status", short: "Show sizes, versions, what is behind, and free disk space", make: storageStatus},
+	{use: "status", short: "Show sizes, versions, backlogs and free disk space", make: storageStatus},
 	{
 		use: "reindex INDEX | --search [INDEX]", short: "Rebuild a projection or a search index; writ must not run",
 		make: storageReindex, args: cobra.MaximumNArgs(1),
 	},
-	{use: "gc", short: "Remove what has expired, is too old, left over or unnamed; writ must not run", make: storageCollect},
+	{use: "gc", short: "Remove expired, outdated and unused data; writ must not run", make: storageCollect},
 	{use: "copy --from URL|DIR --to URL|DIR", short: "Copy all documents to another store and compare both; writ must not run", make: storageCopy},
 }
 

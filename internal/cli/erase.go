@@ -123,7 +123,7 @@ func userErase(c *command) {
 		}
 		user := args[0]
 		if user == o.Subject && tenant == o.Tenant {
-			return answer{}, fmt.Errorf("%s is yourself: another operator has to erase you, or you could not sign the erasure", user)
+			return answer{}, fmt.Errorf("%s is your own user: another operator must erase it, because you could not sign the erasure", user)
 		}
 		if c.unknownUser(o.Origin, tenant, user) {
 			return answer{}, fmt.Errorf("tenant %s has no user %s, and no intent of such a user: nothing was changed", tenant, user)

@@ -13,7 +13,7 @@ func TestUserErase(t *testing.T) {
 	answer := strings.Replace(doneAnswer, `"duration_ms":1`, `"duration_ms":1,"result":{"accepted":true,"intents":5,"erased":3,"retained":[{"type":"skill.call","why":"held","intents":2}],"stays":["elsewhere"]}`, 1)
 	url, key, last := operatorsRouter(t, answer)
 	for args, says := range map[string]string{
-		"user erase local --tenant system --reason asked": "yourself",
+		"user erase local --tenant system --reason asked": "your own user",
 		"user erase ana": "--reason",
 	} {
 		if got := (call{args: append(strings.Fields(args), "--url", url, "--signer", key)}).run(t.Context()); got.code == ExitOK || !strings.Contains(got.err, says) {

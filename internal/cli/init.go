@@ -33,7 +33,7 @@ func initCommand(c *command) {
 			return answer{}, usage(err)
 		}
 		if _, err := os.Lstat(name); !errors.Is(err, fs.ErrNotExist) {
-			return answer{}, fmt.Errorf("%s is there already: choose another name, or remove it", name)
+			return answer{}, fmt.Errorf("%s already exists: choose another name, or remove it", name)
 		}
 		said := struct {
 			Dir   string   `json:"dir"`

@@ -112,7 +112,7 @@ func (c *command) approval(name string, told approving) (a catalog.SkillApprove,
 	known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
 	if !slices.Contains(known, effect) {
 		if effect == "" {
-			return a, usage(fmt.Errorf("--effect: no version of it is approved, and what its server says is a claim: say what a call does to the world, one of %s", strings.Join(known, ", ")))
+			return a, usage(fmt.Errorf("--effect is missing: no version is approved yet, and the server's hint is only a claim; say what a call does, one of %s", strings.Join(known, ", ")))
 		}
 		return a, usage(fmt.Errorf("--effect: %q is none of %s%s", effect, strings.Join(known, ", "), didYouMean(effect, known)))
 	}

@@ -51,7 +51,7 @@ func skillLine(s approval.Server) string {
 	}
 	line := fmt.Sprintf("%d of %d tools can be used", s.Usable, s.Tools)
 	if s.NeedApproval > 0 {
-		line += fmt.Sprintf(" (%d once people approve each call)", s.NeedApproval)
+		line += fmt.Sprintf(" (%d only with people's approval of each call)", s.NeedApproval)
 	}
 	for i, x := range s.Others {
 		if i == maxToolsListed {
@@ -66,10 +66,10 @@ func skillLine(s approval.Server) string {
 }
 
 var cacheRows = []row{
-	{use: "stats", short: "Count the answers that your calls would get, and name the newest", make: asks(request[catalog.CacheStatsResult]{
+	{use: "stats", short: "Count the kept answers for your calls, and list the newest", make: asks(request[catalog.CacheStatsResult]{
 		path: "/agent/cache", text: shown[catalog.CacheStatsResult]("cached.table"),
 	})},
-	{use: "clear SCOPE KEY", short: "Forget answers: of a run or plan (workflow), of a skill, or one (key)", make: asks(request[catalog.CacheInvalidateResult]{
+	{use: "clear SCOPE KEY", short: "Clear kept answers: of a run or plan (workflow), of a skill, or one (key)", make: asks(request[catalog.CacheInvalidateResult]{
 		method: http.MethodPost, path: "/agent/cache/invalidate", body: cacheClear,
 		text: func(_ []string, got catalog.CacheInvalidateResult) string {
 			return fmt.Sprintf("%d answers removed\n", got.Removed)
@@ -193,7 +193,7 @@ func hintsOf(s approval.Version) string {
 		claim += ", destructive"
 	}
 	if s.Claim != s.Effect {
-		claim += fmt.Sprintf(" (only a claim: first seen it counts as %s)", s.Effect)
+		claim += fmt.Sprintf(" (only a claim; at first sight it counts as %s)", s.Effect)
 	}
 	return claim
 }

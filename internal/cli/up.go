@@ -184,10 +184,10 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 		fmt.Fprintln(std.Err, "first start: the API key of user local is the one that you gave; writ keeps its hash alone")
 		announceRoot(std, c)
 		if n.KeyWeak {
-			fmt.Fprintln(std.Err, "warning: that API key can be guessed, and is taken because only this machine reaches writ; with another --listen, writ does not start with it")
+			fmt.Fprintln(std.Err, "warning: that API key can be guessed, and is accepted because only this machine reaches writ; with another --listen, writ does not start with it")
 		}
 	case n.KeyUnknown:
-		fmt.Fprintln(std.Err, "the API key of bootstrap_key (API_KEY, API_KEY_SECRET_NAME) is none in force here: use the one of the first start, or make one with writ apikey create; to be rid of this line, unset it")
+		fmt.Fprintln(std.Err, "the API key of bootstrap_key (API_KEY, API_KEY_SECRET_NAME) is not in force here: use the one of the first start, or make one with writ apikey create; unset it to avoid this line")
 	}
 }
 

@@ -198,7 +198,7 @@ func Load(path string, getenv func(string) string) (Config, error) {
 		path = "writ.yaml"
 	}
 	if _, err := os.Stat(path); err == nil && !named && foreign(path) {
-		return c, errors.New("configuration: the writ.yaml here was not named, and it is no regular file or not yours alone to write, so it is not read, and none of its commands (cmd:, skills) is run: look at it, then add --config writ.yaml")
+		return c, errors.New("configuration: writ.yaml in this directory is not read, because it is no regular file or others can write to it, and none of its commands (cmd:, skills) is run: check it, then add --config writ.yaml")
 	}
 	raw, err := os.ReadFile(path) //nolint:gosec // G304: the operator names the file
 	switch {

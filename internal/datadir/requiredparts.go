@@ -101,13 +101,13 @@ func Restoring(data string) (inside, beside string) {
 }
 
 // ErrRestoring reports that a restore into a directory is running, or was interrupted.
-var ErrRestoring = errors.New("a restore into this directory is at work, or was cut off")
+var ErrRestoring = errors.New("a restore into this directory is running, or was interrupted")
 
 func checkRestored(data string) error {
 	inside, beside := Restoring(data)
 	for _, stage := range []string{inside, beside} {
 		if _, err := os.Stat(stage); err == nil {
-			return fmt.Errorf("%w: a log that began here would not be the restored one. If none is at work, remove %s and restore again (writ admin restore BACKUP --data DIR)", ErrRestoring, stage)
+			return fmt.Errorf("%w: a log that began here would not be the restored one. If no restore is running, remove %s and restore again (writ admin restore BACKUP --data DIR)", ErrRestoring, stage)
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return err
 		}

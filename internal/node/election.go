@@ -113,7 +113,7 @@ func (n *Node) tellReached(ctx context.Context, conn bus.Conn) error {
 		if err := bus.TellReached(ctx, conn, at); err == nil {
 			told = at
 		} else if ctx.Err() == nil {
-			n.cfg.Log.WarnContext(ctx, "the routers are not told how far the recorder has come", slog.String("error", err.Error()))
+			n.cfg.Log.WarnContext(ctx, "routers do not learn the recorder's position", slog.String("error", err.Error()))
 		}
 	})
 }

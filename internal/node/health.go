@@ -193,7 +193,7 @@ func (n *Node) lookLogs(ctx context.Context) {
 	for name, bytes := range n.logs() {
 		if bytes > storage.LongLog {
 			n.raise(ctx, health.Condition{
-				Name: conditionLong, Reason: fmt.Sprintf("the write-ahead log of the %s has more than %d MiB and cannot be started over", name, storage.LongLog>>20),
+				Name: conditionLong, Reason: fmt.Sprintf("the write-ahead log of the %s has more than %d MiB and cannot be reset", name, storage.LongLog>>20),
 				Do: "end what reads the database for long, such as a tool of yours that has the file open: writ admin storage status --data DIR",
 			})
 			return

@@ -194,7 +194,7 @@ func (n *Node) cachedAnswers(ctx context.Context, of intents.Principal) (out cat
 	question, _ := json.Marshal(bus.SkillAnswersRequest{Tenant: of.Tenant, UserID: of.UserID}) // plain data
 	raw, err := n.conns.of(natsserver.Router).Request(ctx, bus.SkillAnswers, question)
 	if err != nil {
-		n.cfg.Log.WarnContext(ctx, "no executor of skills says which answers it has", slog.String("error", err.Error()))
+		n.cfg.Log.WarnContext(ctx, "no executor of skills reports its kept answers", slog.String("error", err.Error()))
 		return out, intents.Refuse(intents.DispatchUnavailable, "", "no executor of skills answers")
 	}
 	return out, json.Unmarshal(raw, &out)

@@ -45,7 +45,7 @@ func (n *Node) checkKey(key string) error {
 	err := keydir.CheckAPIKey(key)
 	n.KeyWeak = errors.Is(err, keydir.ErrWeakKey)
 	if n.KeyWeak && n.standalone() && nearby(n.cfg.Listen) && n.cfg.PublicURL == "" {
-		n.cfg.Log.Warn("the API key of user local can be guessed, and is taken because only this machine reaches writ; to let others in, make another one: writ apikey create")
+		n.cfg.Log.Warn("the API key of user local can be guessed, and is accepted because only this machine reaches writ; before others reach it, make another one: writ apikey create")
 		return nil
 	}
 	return err

@@ -30,7 +30,7 @@ func withSkills(dir string, s *mcptest.Server) (Config, *messages) {
 const (
 	saysDown = "a skill server does not answer, and its skills are missing until it does: start it, or correct --skills; writ will ask it again"
 	saysActs = "skill that acts is not approved"
-	saysHeld = "skill approved; each call of it waits for the approval of people"
+	saysHeld = "skill approved; people must approve each call"
 	saysFree = "skills that act once or may destroy something are called without anybody's approval"
 )
 

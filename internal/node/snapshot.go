@@ -125,7 +125,7 @@ func (n *Node) documented(ctx context.Context) (int64, error) {
 func (n *Node) followSnapshots(ctx context.Context) error {
 	return clock.Loop(ctx, followEvery, func() {
 		if err := n.stored.Follow(ctx, n.journal.(*jetstream.Journal), n.keys.Now); err != nil && ctx.Err() == nil { //nolint:forcetypeassert // openStream made it
-			n.cfg.Log.WarnContext(ctx, "the snapshot is not brought up to date; writ goes on trying", slog.String("error", err.Error()))
+			n.cfg.Log.WarnContext(ctx, "the snapshot cannot be updated; writ keeps trying", slog.String("error", err.Error()))
 		}
 	})
 }

@@ -158,7 +158,7 @@ func (n *Node) migrateDocuments(ctx context.Context) error {
 			return err
 		}
 		if says := err.Error(); says != told && ctx.Err() == nil { // once, not at each try
-			n.cfg.Log.WarnContext(ctx, "the store of documents does not answer; writ goes on asking", slog.String("error", says))
+			n.cfg.Log.WarnContext(ctx, "the store of documents does not answer; writ keeps asking", slog.String("error", says))
 			told = says
 		}
 		_ = clock.Sleep(ctx, migrateAfter)

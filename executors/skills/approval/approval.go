@@ -207,7 +207,7 @@ func (w *Watcher) firstSight(ctx context.Context, s skills.Skill, tenant string)
 		w.warn(ctx, s, tenant, refused, with)
 		return nil
 	case effect == catalog.Once && w.ruleOf(tenant).Once:
-		w.logApproved(ctx, s, tenant, "skill approved; each call of it waits for the approval of people")
+		w.logApproved(ctx, s, tenant, "skill approved; people must approve each call")
 	case effect == catalog.Pure || declared:
 		w.logApproved(ctx, s, tenant, "skill approved")
 	case effect == catalog.Once:
