@@ -51,7 +51,7 @@ func skillLine(s approval.Server) string {
 	}
 	line := fmt.Sprintf("%d of %d tools can be used", s.Usable, s.Tools)
 	if s.NeedApproval > 0 {
-		line += fmt.Sprintf(" (%d only with people's approval of each call)", s.NeedApproval)
+		line += fmt.Sprintf(" (%d only if people approve each call)", s.NeedApproval)
 	}
 	for i, x := range s.Others {
 		if i == maxToolsListed {
