@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/model"
@@ -98,7 +100,9 @@ func (w *worker) transcript(ctx context.Context) ([]catalog.TranscriptCall, erro
 
 // position returns a call's reply and its place in it.
 func position(call string) (reply, index int) {
-	_, _ = fmt.Sscanf(call, "%d.%d", &reply, &index) // guaranteed by the envelope's schema
+	first, second, _ := strings.Cut(call, ".")
+	reply, _ = strconv.Atoi(first) // guaranteed by the envelope's schema
+	index, _ = strconv.Atoi(second)
 	return reply, index
 }
 

@@ -3,6 +3,8 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"strconv"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -93,8 +95,8 @@ func (s *State) spendOf(t *task, reported []catalog.Usage, at time.Time) {
 func (p *plan) replies(t Task) (highest int) {
 	for _, c := range p.Calls {
 		if c.Step == t.Step && c.Revision == t.Revision && c.Ask == t.Ask {
-			n := 0
-			_, _ = fmt.Sscanf(c.Call, "%d.", &n) // the envelope's schema guarantees the form
+			reply, _, _ := strings.Cut(c.Call, ".")
+			n, _ := strconv.Atoi(reply) // the envelope's schema guarantees the form
 			highest = max(highest, n)
 		}
 	}

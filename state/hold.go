@@ -3,6 +3,7 @@ package state
 import (
 	"fmt"
 	"slices"
+	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -279,8 +280,9 @@ func (v *View) EndedHolds(o Intent) []Hold {
 				(o.Type != TypePlan || slices.Contains(a.Drop, h.Context.Step))
 		})
 	case TypeGrantRevoke, TypeAdminPut:
+		ends := sync.OnceValues(func() (tenant, user string) { return v.s.userEnded(o) }) // under the lock
 		return v.holdsWhere(func(h *Hold) bool {
-			tenant, user := v.s.userEnded(o)
+			tenant, user := ends()
 			p := v.s.plans[tenant+"/"+h.Context.PlanID]
 			disabled := o.Type == TypeAdminPut && user != "" && h.User == user // nobody may release it
 			return h.Tenant == tenant && (disabled || p != nil && p.View.UserID == user && !final(p.View.Status))

@@ -262,10 +262,10 @@ func (s *State) endPlan(p *plan, status catalog.PlanStatus, at time.Time) {
 	for _, t := range p.liveTasks() {
 		s.endTask(t, "plan "+string(status), "", nil, at)
 	}
-	if !final(p.View.Status) {
-		s.openAll--
-		if s.open[p.View.TenantID]--; s.open[p.View.TenantID] <= 0 {
-			delete(s.open, p.View.TenantID)
+	if s.open[p] {
+		delete(s.open, p)
+		if s.opened[p.View.TenantID]--; s.opened[p.View.TenantID] == 0 {
+			delete(s.opened, p.View.TenantID)
 		}
 	}
 	p.end(status, at)
@@ -314,8 +314,8 @@ func (p *plan) gaveUp(why string) {
 // openPlansOf a user.
 func (s *State) openPlansOf(tenant, user string) []*plan {
 	var out []*plan
-	for _, p := range s.plans {
-		if p.View.TenantID == tenant && p.View.UserID == user && !final(p.View.Status) {
+	for p := range s.open {
+		if p.View.TenantID == tenant && p.View.UserID == user {
 			out = append(out, p)
 		}
 	}

@@ -129,14 +129,19 @@ func (v *View) newPlanID(o Intent, id, pointer string) error {
 	return nil
 }
 
+// putOpen adds a plan to the open ones.
+func (s *State) putOpen(p *plan) {
+	s.open[p] = true
+	s.opened[p.View.TenantID]++
+}
+
 // addPlan adds an open plan.
 func (s *State) addPlan(p *plan) error {
 	name := p.View.TenantID + "/" + p.View.PlanID
 	if s.plans[name] != nil {
 		return fmt.Errorf("a second plan %s", name)
 	}
-	s.open[p.View.TenantID]++
-	s.openAll++
 	s.plans[name] = p
+	s.putOpen(p)
 	return nil
 }

@@ -140,8 +140,8 @@ func (v *View) KeysOfPlan(tenant, plan string) []string {
 func (s *State) OpenPlanIDs(tenant string) (ids []string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, p := range s.plans {
-		if p.View.TenantID == tenant && !final(p.View.Status) {
+	for p := range s.open {
+		if p.View.TenantID == tenant {
 			ids = append(ids, p.View.PlanID)
 		}
 	}
@@ -165,15 +165,15 @@ type Silent struct {
 func (s *State) Silent(since int64) []Silent {
 	return s.silentWhere(func(p *plan) bool {
 		unclaimed := (p.Scheduled || p.Run != nil) && p.View.Epoch == 0
-		return !final(p.View.Status) && !p.ofClient() && !p.stuck() && (unclaimed || p.Unheld && len(p.liveTasks()) == 0 || max(p.Opened, p.Claimed) < since)
+		return !p.ofClient() && !p.stuck() && (unclaimed || p.Unheld && len(p.liveTasks()) == 0 || max(p.Opened, p.Claimed) < since)
 	})
 }
 
-// silentWhere lists plans, oldest first.
+// silentWhere lists open plans, oldest first.
 func (s *State) silentWhere(is func(*plan) bool) (out []Silent) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	for _, p := range s.plans {
+	for p := range s.open {
 		if is(p) {
 			out = append(out, p.silent())
 		}
@@ -188,7 +188,7 @@ func (p *plan) silent() Silent { return Silent{p.shown(), p.Roles, p.Client, p.T
 // without their drivers' knowledge.
 func (s *State) PatchedRuns() []Silent {
 	return s.silentWhere(func(p *plan) bool {
-		return p.Run != nil && p.View.Revision > 1 && !final(p.View.Status) && len(p.liveTasks()) > 0
+		return p.Run != nil && p.View.Revision > 1 && len(p.liveTasks()) > 0
 	})
 }
 
@@ -196,7 +196,7 @@ func (s *State) PatchedRuns() []Silent {
 func (s *State) OpenPlans(tenant string) (one, all int) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	return s.open[tenant], s.openAll
+	return s.opened[tenant], len(s.open)
 }
 
 // dropTexts drops the texts of a closed plan and of its tasks: the request, the tasks of its
@@ -236,7 +236,7 @@ type Stats struct {
 func (s *State) Stats() Stats {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
-	h := Stats{Intents: len(s.intents), Open: s.openAll, Closed: len(s.plans) - s.openAll, Tasks: len(s.tasks)}
+	h := Stats{Intents: len(s.intents), Open: len(s.open), Closed: len(s.plans) - len(s.open), Tasks: len(s.tasks)}
 	for _, p := range s.plans {
 		h.Words += int64(len(p.View.Task) + len(p.View.Response))
 		for _, step := range p.View.Steps {

@@ -210,8 +210,7 @@ func (s *State) putPlan(p *plan) {
 	s.putTurn(p)
 	s.putRouted(p)
 	if !final(p.View.Status) {
-		s.open[p.View.TenantID]++
-		s.openAll++
+		s.putOpen(p)
 	} else {
 		s.leaving.closed = append(s.leaving.closed, closedPlan{*p.View.CompletedAt, p})
 	}

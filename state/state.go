@@ -43,12 +43,12 @@ type State struct {
 	retained map[string][]retention
 	revoked  map[string]time.Time // "tenant/sub": grants issued before are invalid, for as long as one may live
 
-	plans    map[string]*plan // "tenant/plan_id"
-	turns    map[string]*plan // the open turn of each session, by "tenant/user/session"
-	requests map[string]*plan // the last plan that each request opened, by "tenant/user/digest"
-	routed   map[string]*plan // the last plan that was routed in each session, by "tenant/user/session"
-	open     map[string]int   // open plans by tenant
-	openAll  int
+	plans    map[string]*plan       // "tenant/plan_id"
+	turns    map[string]*plan       // the open turn of each session, by "tenant/user/session"
+	requests map[string]*plan       // the last plan that each request opened, by "tenant/user/digest"
+	routed   map[string]*plan       // the last plan that was routed in each session, by "tenant/user/session"
+	open     map[*plan]bool         // those of plans that have not ended
+	opened   map[string]int         // their number by tenant
 	agents   map[string]*revision   // in force, by tenant
 	tasks    map[string]*task       // "tenant/task_id"
 	taskKID  map[string]string      // kid to "tenant/task_id"
@@ -81,7 +81,7 @@ func New() *State {
 	return &State{
 		lastWrites: make(map[storage.Subject]int64), keys: make(map[string]intents.Key), dir: newDirectory(),
 		apiKeys: make(map[string]apiKeyRow), retained: make(map[string][]retention), revoked: make(map[string]time.Time),
-		plans: make(map[string]*plan), open: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
+		plans: make(map[string]*plan), open: make(map[*plan]bool), opened: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents:  make(map[string]*revision),
 		intents: make(map[int64]*openIntent), unknown: make(map[string]*openIntent), holds: newHolds(), resolved: make(map[int64]string),
 		schedules: make(map[string]catalog.Schedule), erasures: erasures{unexplained: make(map[int64]lostParts)},
