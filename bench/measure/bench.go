@@ -21,7 +21,8 @@
 //	ask      having an agent asked beside the call of an MCP server's tool, each from
 //	         the reply of the model to its next request, with models that answer at once
 //	mcp      calls of a tool through writ's MCP server, each recorded, beside the same calls
-//	         to its server and through a proxy that only passes them on
+//	         to its server and through a proxy that only passes them on; and what writ
+//	         spends on one
 //	python   scripts in the sandbox beside the same in bare python3 -I -S -E -B
 //
 // Only the ratios carry over to another machine or another hour. Everything

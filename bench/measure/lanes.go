@@ -25,8 +25,9 @@ type lane struct {
 	// prepared.
 	do func(ctx context.Context, caller int) error
 
-	rates []float64 // operations per second of each window
-	n     int64     // operations in all
+	rates []float64     // operations per second of each window
+	n     int64         // operations in all
+	cpu   time.Duration // that this process spent in the windows
 }
 
 var errUsedUp = errors.New("what was prepared is used up")
@@ -60,7 +61,7 @@ func (l *lane) window(ctx context.Context, d time.Duration) error {
 		}
 	}
 	var n atomic.Int64
-	start := time.Now()
+	start, cpu := time.Now(), cpuTime()
 	err := together(l.callers, func(caller int) (bool, error) {
 		err := l.do(ctx, caller)
 		if errors.Is(err, errUsedUp) {
@@ -72,9 +73,12 @@ func (l *lane) window(ctx context.Context, d time.Duration) error {
 		return time.Since(start) < d, errors.Join(err, ctx.Err())
 	})
 	l.rates = append(l.rates, float64(n.Load())/time.Since(start).Seconds())
-	l.n += n.Load()
+	l.n, l.cpu = l.n+n.Load(), l.cpu+cpuTime()-cpu
 	return err
 }
+
+// each is the CPU time of one operation, in milliseconds.
+func (l *lane) each() float64 { return l.cpu.Seconds() * 1000 / float64(l.n) }
 
 // together has callers do something at once, each again and again until it says that
 // it is enough, or fails.

@@ -80,7 +80,10 @@ func mcpCalls(ctx context.Context, o Options) ([]Row, error) {
 				newRow("calls, "+callers(mcpCallers)+" / "+beside, crowds[2].rate(), crowds[i].rate(), "per second", crowds[2].n),
 				newRow("one call, p50 / "+beside, median(took[2]), median(took[i]), "ms", int64(len(took[2]))))
 		}
-		return rows, nil
+		// Client and server are in this process, too: a call without anything between them is theirs.
+		theirs := crowds[0].each()
+		return append(rows, newRow("CPU of a call, "+callers(mcpCallers)+", without client and server / a plain proxy",
+			crowds[2].each()-theirs, crowds[1].each()-theirs, "ms", crowds[2].n)), nil
 	})
 }
 
