@@ -102,6 +102,7 @@ type Unverified struct {
 	sig       string // encoded signature
 	input     []byte // what is signed: the JWS signing input, or canonical itself
 	signature [64]byte
+	issued    time.Time
 	kid       string
 	id        string
 	transient Transient // as received, not compared with the signed digests
@@ -125,7 +126,6 @@ type Envelope struct {
 	signer    Key
 	grant     *Grant
 	principal Principal
-	issued    time.Time
 	args      any // the tree of the arguments
 }
 
@@ -155,6 +155,16 @@ func (e *Envelope) StringArg(name string) string {
 	return t.text(t.object(e.args)[name])
 }
 
+// StringsArg is a direct member of the arguments that is an array of strings; else it is nil.
+func (e *Envelope) StringsArg(name string) []string {
+	var t taker
+	texts := t.texts(t.object(e.args)[name])
+	if t.odd {
+		return nil
+	}
+	return texts
+}
+
 // Claimed are the roles that the intent claims for its actor: never more than those
 // of the grant. The directory checks what an operator claims. Do not modify.
 func (e *Envelope) Claimed() []string { return e.u.body.Actor.Roles }
@@ -169,7 +179,7 @@ func (e *Envelope) GrantToken() string { return e.u.body.Actor.Grant }
 func (e *Envelope) Constraints() Constraints { return e.u.body.Constraints }
 
 // IssuedAt is constraints.issued_at.
-func (e *Envelope) IssuedAt() time.Time { return e.issued }
+func (e *Envelope) IssuedAt() time.Time { return e.u.issued }
 
 // TTL is constraints.ttl_sec.
 func (e *Envelope) TTL() time.Duration {

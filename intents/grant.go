@@ -83,41 +83,45 @@ func IssueGrant(key Signer, g Grant) (string, error) { return SignCompact(key, T
 // OpenGrant verifies a grant for an audience at a time. A zero now leaves out
 // expiry: accepted intents are judged as of their own position.
 func OpenGrant(token, audience string, keys Keys, now time.Time) (Grant, error) {
-	return (*Grants)(nil).open(token, audience, keys, now)
+	g, err := (*Grants)(nil).open(token, audience, keys, now)
+	if err != nil {
+		return Grant{}, err
+	}
+	return *g, nil
 }
 
-// open is OpenGrant that asks the remembered grants first. The lists of the grant
-// are shared: do not modify them.
-func (m *Grants) open(token, audience string, keys Keys, now time.Time) (Grant, error) {
+// open is OpenGrant that asks the remembered grants first. The grant is
+// shared: do not modify it.
+func (m *Grants) open(token, audience string, keys Keys, now time.Time) (*Grant, error) {
 	g, key, err := m.verified(token, keys)
 	if err != nil {
 		reason := "grant is not valid"
 		if r := (*Refusal)(nil); errors.As(err, &r) {
 			reason = "grant: " + r.Reason
 		}
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", reason)
+		return nil, Refuse(GrantInvalid, "/actor/grant", reason)
 	}
 	switch {
 	case key.Role != RoleGateway:
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant is not signed by a gateway")
+		return nil, Refuse(GrantInvalid, "/actor/grant", "grant is not signed by a gateway")
 	case g.Issuer != audience || g.Audience != audience:
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant is for another log")
+		return nil, Refuse(GrantInvalid, "/actor/grant", "grant is for another log")
 	case g.Subject == "" || g.Tenant == "" || g.ID == "":
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant names no subject, tenant or id")
+		return nil, Refuse(GrantInvalid, "/actor/grant", "grant names no subject, tenant or id")
 	case g.Use != "" && !g.Reads():
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant has an unknown use")
+		return nil, Refuse(GrantInvalid, "/actor/grant", "grant has an unknown use")
 	case g.IssuedAt < 0 || g.IssuedAt > maxUnix || g.Expires <= g.IssuedAt || g.Expires > g.IssuedAt+int64(g.life()/time.Second):
-		return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes, or one for reading than 5")
+		return nil, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes, or one for reading than 5")
 	}
 	if !now.IsZero() {
 		if !key.NotAfter.IsZero() && now.After(key.NotAfter) {
-			return Grant{}, Refuse(GrantInvalid, "/actor/grant", "the gateway's key is past its not_after")
+			return nil, Refuse(GrantInvalid, "/actor/grant", "the gateway's key is past its not_after")
 		}
 		if now.After(time.Unix(g.Expires, 0).Add(Leeway)) {
-			return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant has expired")
+			return nil, Refuse(GrantInvalid, "/actor/grant", "grant has expired")
 		}
 		if now.Before(time.Unix(g.IssuedAt, 0).Add(-Leeway)) {
-			return Grant{}, Refuse(GrantInvalid, "/actor/grant", "grant is not valid yet")
+			return nil, Refuse(GrantInvalid, "/actor/grant", "grant is not valid yet")
 		}
 	}
 	return g, nil

@@ -24,26 +24,26 @@ type Grants struct {
 }
 
 type verifiedGrant struct {
-	grant  Grant
+	grant  *Grant
 	kid    string
 	public ed25519.PublicKey
 }
 
-// verified returns the claims of a grant and the key that signed it.
-func (m *Grants) verified(token string, keys Keys) (Grant, Key, error) {
+// verified returns the claims of a grant, which are shared, and the key that signed it.
+func (m *Grants) verified(token string, keys Keys) (*Grant, Key, error) {
 	if row, ok := m.get(token); ok {
 		key, err := keys.Key(row.kid)
 		if err != nil {
-			return Grant{}, Key{}, err
+			return nil, Key{}, err
 		}
 		if key.Public.Equal(row.public) {
 			return row.grant, key, nil
 		}
 	}
-	var g Grant
-	key, err := OpenCompact(token, TypGrant, keys, &g)
+	g := &Grant{}
+	key, err := OpenCompact(token, TypGrant, keys, g)
 	if err != nil {
-		return Grant{}, Key{}, err
+		return nil, Key{}, err
 	}
 	if key.Role == RoleGateway { // what others sign is refused and would only fill the room
 		m.put(strings.Clone(token), verifiedGrant{g, key.KID, key.Public}) // the token is a part of its envelope

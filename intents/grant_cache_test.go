@@ -53,7 +53,7 @@ func TestGrantsAskTheKeyEachTime(t *testing.T) {
 	var grants Grants
 	token := vectorGrant(unchanged)
 	keys := ring(vectorKeys()...)
-	open := func() (Grant, error) { return grants.open(token, vectorOrigin, keys, vectorNow) }
+	open := func() (*Grant, error) { return grants.open(token, vectorOrigin, keys, vectorNow) }
 	want, err := OpenGrant(token, vectorOrigin, keys, vectorNow)
 	if err != nil {
 		t.Fatal(err)
@@ -63,7 +63,7 @@ func TestGrantsAskTheKeyEachTime(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if diff := cmp.Diff(want, got); diff != "" {
+		if diff := cmp.Diff(&want, got); diff != "" {
 			t.Errorf("grant (-opened +remembered):\n%s", diff)
 		}
 	}

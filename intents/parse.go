@@ -3,6 +3,7 @@ package intents
 import (
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/schemas"
 )
@@ -33,7 +34,7 @@ func Parse(raw []byte) (*Unverified, error) {
 		return nil, Refuse(SignatureInvalid, "/sig", "sig is missing: "+SigForms)
 	}
 	payload, sig := c.without()
-	header, signature, err := cutSig(sig)
+	header, signature, err := cutSig(root["sig"], sig)
 	if err != nil {
 		return nil, err
 	}
@@ -58,19 +59,18 @@ func Parse(raw []byte) (*Unverified, error) {
 const SigForms = "<protected header>..<signature>, a detached compact JWS, or ed25519:<base64>"
 
 // cutSig splits a detached compact JWS (RFC 7515 appendix F); a raw signature stays
-// whole, without a header. sig is a canonical JSON value: in a well-formed one nothing is
+// whole, without a header. written is the same as canonical JSON: in a well-formed one nothing is
 // escaped.
-func cutSig(sig []byte) (header, signature string, err error) {
-	text, ok := strings.CutPrefix(string(sig), `"`)
+func cutSig(sig any, written []byte) (header, signature string, err error) {
+	text, ok := sig.(string)
 	if !ok {
 		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be a string: "+SigForms)
 	}
-	text = strings.TrimSuffix(text, `"`)
-	if strings.HasPrefix(text, RawPrefix) {
+	escaped := len(written) != len(text)+len(`""`)
+	if !escaped && strings.HasPrefix(text, RawPrefix) {
 		return "", text, nil
 	}
-	header, signature, ok = strings.Cut(text, "..")
-	if !ok {
+	if header, signature, ok = strings.Cut(text, ".."); !ok || escaped {
 		return "", "", Refuse(SignatureInvalid, "/sig", "sig must be "+SigForms)
 	}
 	return header, signature, nil
@@ -99,14 +99,18 @@ const signatureText = 86
 // assemble makes an envelope of a canonical payload and its signature parts.
 func assemble(c canonical, header, sig string) (*Unverified, error) {
 	payload := c.bytes
-	if len(payload)+len(`"sig":"",`)+len(sigOf(header, sig)) > MaxSize {
+	if len(payload)+len(`"sig":"",`)+sigLen(header, sig) > MaxSize {
 		return nil, Refuse(PayloadTooLarge, "", "intent has more than 49152 canonical bytes")
 	}
 	body, err := c.body()
 	if err != nil {
 		return nil, err
 	}
-	u := &Unverified{body: body, args: argsOf(c.tree), canonical: payload, header: header, sig: sig}
+	issued, err := time.Parse(time.RFC3339Nano, body.Constraints.IssuedAt)
+	if err != nil {
+		return nil, Refuse(SchemaInvalid, "/constraints/issued_at", "not an RFC 3339 time")
+	}
+	u := &Unverified{body: body, issued: issued, args: argsOf(c.tree), canonical: payload, header: header, sig: sig}
 	if u.raw() {
 		err = u.readRaw()
 	} else {

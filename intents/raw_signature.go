@@ -25,6 +25,14 @@ func sigOf(header, sig string) string {
 	return header + ".." + sig
 }
 
+// sigLen is the length of the member sig.
+func sigLen(header, sig string) int {
+	if header == "" {
+		return len(sig)
+	}
+	return len(header) + len("..") + len(sig)
+}
+
 // raw reports whether the envelope has a raw signature.
 func (u *Unverified) raw() bool { return u.header == "" }
 

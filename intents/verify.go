@@ -68,11 +68,7 @@ func (u *Unverified) under(key Key, v Verifier) (*Envelope, error) {
 	if u.body.Constraints.Audience != v.Origin {
 		return nil, Refuse(SignatureInvalid, "/constraints/audience", "intent is for another log")
 	}
-	issued, err := time.Parse(time.RFC3339Nano, u.body.Constraints.IssuedAt)
-	if err != nil {
-		return nil, Refuse(SchemaInvalid, "/constraints/issued_at", "not an RFC 3339 time")
-	}
-	e := &Envelope{u: u, signer: key, issued: issued, args: u.args}
+	e := &Envelope{u: u, signer: key, args: u.args}
 	if err := e.setPrincipal(v); err != nil {
 		return nil, err
 	}
@@ -115,7 +111,7 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	case !g.Serves(c):
 		return Refuse(GrantInvalid, "/actor/grant", "standing grant is for other work")
 	}
-	e.grant = &g
+	e.grant = g
 	e.principal = Principal{UserID: g.Subject, Tenant: g.Tenant, Roles: g.Roles, Session: g.Session}
 	return nil
 }

@@ -53,19 +53,19 @@ type release struct {
 // stage is a stage and its name, for observers.
 type stage struct {
 	name string
-	run  func(context.Context, *decision) error
+	run  func(*Router, context.Context, *decision) error
 }
 
 // stages are those of decide that end in a record when they refuse, in order.
-func (r *Router) stages() []stage {
-	return []stage{
-		{"schema", r.schema},           // 3
-		{"freshness", r.freshness},     // 4: refusals are counted, not recorded
-		{"idempotency", r.idempotency}, // 5
-		{"rbac", r.rbac},               // 6
-		{"prove_push", r.provePush},    // of 5, but expensive: only for those who may push
-		{"may_erase", r.mayErase},      // likewise
-		{"policy", r.authorize},        // 7
+func stages() [7]stage {
+	return [...]stage{
+		{"schema", (*Router).schema},           // 3
+		{"freshness", (*Router).freshness},     // 4: refusals are counted, not recorded
+		{"idempotency", (*Router).idempotency}, // 5
+		{"rbac", (*Router).rbac},               // 6
+		{"prove_push", (*Router).provePush},    // of 5, but expensive: only for those who may push
+		{"may_erase", (*Router).mayErase},      // likewise
+		{"policy", (*Router).authorize},        // 7
 	}
 }
 
@@ -89,10 +89,10 @@ func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelop
 	}
 	d.inputs.Signer = intents.SignerInput{KID: env.Signer().KID, Role: string(env.Signer().Role)}
 	d.inputs.Now = intents.FormatTime(now)
-	for _, stage := range r.stages() {
-		began := time.Now()
-		err := stage.run(ctx, d)
-		r.took(ctx, stage.name, began)
+	began := time.Now()
+	for _, stage := range stages() {
+		err := stage.run(r, ctx, d)
+		began = r.took(ctx, stage.name, began)
 		if err == nil {
 			continue
 		}

@@ -23,12 +23,8 @@ func (r *Router) inputs(ctx context.Context, d *decision) ([]intents.Input, erro
 	if d.env.Type() == typeTranscript {
 		return r.transcript(ctx, d)
 	}
-	named, err := catalog.InputsOf(d.row, d.env.Args())
-	if err != nil {
-		return nil, err
-	}
 	var out []intents.Input
-	for _, from := range named {
+	for _, from := range catalog.InputsIn(d.row, d.env.DecodedArgs()) {
 		in, err := r.resolve(ctx, d, from)
 		if err != nil {
 			return nil, err
@@ -80,12 +76,8 @@ func (r *Router) look(ctx context.Context, d *decision) error {
 	if d.release != nil {
 		return r.lookAtHeld(ctx, d)
 	}
-	named, err := catalog.InputsOf(d.row, d.env.Args())
-	if err != nil {
-		return err
-	}
 	d.inputs.Inputs = nil
-	for _, from := range named {
+	for _, from := range catalog.InputsIn(d.row, d.env.DecodedArgs()) {
 		in, err := r.resolve(ctx, d, from)
 		var refusal *intents.Refusal
 		if errors.As(err, &refusal) {

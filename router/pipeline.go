@@ -24,12 +24,14 @@ type Meter interface {
 	Decided(typ, code string, rules []string)
 }
 
-// took reports the end of a stage to the meter and in the intent's span.
-func (r *Router) took(ctx context.Context, stage string, began time.Time) {
+// took reports the end of a stage to the meter and in the intent's span, and returns when it was.
+func (r *Router) took(ctx context.Context, stage string, began time.Time) (ended time.Time) {
 	trace.SpanFromContext(ctx).AddEvent(stage)
+	ended = time.Now()
 	if r.cfg.Meter != nil {
-		r.cfg.Meter.Stage(stage, time.Since(began))
+		r.cfg.Meter.Stage(stage, ended.Sub(began))
 	}
+	return ended
 }
 
 // Submit takes a received intent through the pipeline. The error is a *Refusal that left no record

@@ -97,8 +97,8 @@ func (r *Router) taskScope(d *decision, c intents.Context) error {
 	}
 	switch d.env.Type() {
 	case "skill.call", "skill.load":
-		if a, err := argsOf[catalog.SkillLoad](d.env); err == nil && len(a.Skills) > 0 {
-			if !t.MayLoad(a.Skills) {
+		if several := d.env.StringsArg("skills"); len(several) > 0 {
+			if !t.MayLoad(several) {
 				return refuse("/intent/args/skills", "one of the skills is not among those of the task's step")
 			}
 		} else if !slices.Contains(t.Spec.Skills, d.env.StringArg("skill")) {

@@ -14,6 +14,9 @@ import (
 // unknownOutcome reports whether the outcome of an earlier call of the intent's skill in the step
 // is unknown, and what to do then.
 func (d *decision) unknownOutcome() (unknown bool, hint string) {
+	if d.pin == nil || d.Effect != string(catalog.Once) {
+		return false, ""
+	}
 	in := d.inPlan()
 	f := d.view.UnknownOutcome(&in)
 	switch {

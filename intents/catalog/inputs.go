@@ -13,6 +13,21 @@ type NamedInput struct {
 	Pointer string // where its executor finds the data
 }
 
+// InputsIn is InputsOf for arguments that are decoded and match their schema.
+func InputsIn(row Row, decoded any) []NamedInput {
+	args, _ := decoded.(map[string]any)
+	if row.DataAt == "" {
+		return nil
+	}
+	from, _ := args["from"].(string)
+	inputs, _ := args["inputs"].(map[string]any)
+	named := make(map[string]string, len(inputs))
+	for name, v := range inputs {
+		named[name], _ = v.(string)
+	}
+	return row.inputs(from, named)
+}
+
 // InputsOf are the inputs of an intent of a type, from its arguments "from" and "inputs".
 func InputsOf(row Row, args json.RawMessage) ([]NamedInput, error) {
 	var a struct {
@@ -25,14 +40,17 @@ func InputsOf(row Row, args json.RawMessage) ([]NamedInput, error) {
 	if err := json.Unmarshal(args, &a); err != nil {
 		return nil, err
 	}
-	var out []NamedInput
-	if a.From != "" {
-		out = append(out, NamedInput{a.From, row.DataAt})
+	return row.inputs(a.From, a.Inputs), nil
+}
+
+func (r Row) inputs(from string, named map[string]string) (out []NamedInput) {
+	if from != "" {
+		out = append(out, NamedInput{from, r.DataAt})
 	}
-	for _, name := range slices.Sorted(maps.Keys(a.Inputs)) {
-		out = append(out, NamedInput{a.Inputs[name], InputAt(name)})
+	for _, name := range slices.Sorted(maps.Keys(named)) {
+		out = append(out, NamedInput{named[name], InputAt(name)})
 	}
-	return out, nil
+	return out
 }
 
 // InputAt is where an executor finds one of several inputs.
