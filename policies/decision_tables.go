@@ -2,6 +2,7 @@ package policies
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -126,11 +127,33 @@ func (t *Table) run(ctx context.Context, e *Engine) ([]Cell, error) {
 			if err != nil {
 				return nil, err
 			}
+			if r, err = approved(r, in); err != nil {
+				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
+			}
 			want, listed := t.Expect[who][what]
 			cells = append(cells, Cell{who, what, in, r, want.judge(r, listed)})
 		}
 	}
 	return cells, nil
+}
+
+// approved is the result after the approvals of an input, which Judge counts for an intent.
+func approved(r Result, input map[string]any) (Result, error) {
+	var in struct {
+		Actor struct {
+			UserID string `json:"user_id"`
+		} `json:"actor"`
+		Approvals []intents.Approval `json:"approvals"`
+	}
+	raw, err := json.Marshal(input)
+	if err == nil {
+		err = json.Unmarshal(raw, &in)
+	}
+	if err != nil || len(r.Hold) == 0 {
+		return r, err
+	}
+	asked := intents.Requesters{Users: []string{in.Actor.UserID}}
+	return r.withoutUser(in.Actor.UserID).WithApprovals(in.Approvals, asked), nil
 }
 
 func (x Expectancy) judge(r Result, listed bool) string {

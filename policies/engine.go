@@ -176,36 +176,42 @@ func (e *Engine) MemoStats() (hits, misses int64) { return e.memo.hits.Load(), e
 // is only that of the caller's context: every failure of the policy is a denial.
 func (e *Engine) Decide(ctx context.Context, input map[string]any) (Result, error) {
 	at := func(l *lookup) (any, bool) { return below(input, l.path) }
-	return e.remembered(ctx, at, func() map[string]any { return input })
+	return e.remembered(ctx, at, func() (ast.Value, error) { return ast.InterfaceToValue(input) })
 }
 
 // decide is Decide for the Input of an intent, of which only what the policy can read is made.
 func (e *Engine) decide(ctx context.Context, s *subject) (Result, error) {
 	at := func(l *lookup) (any, bool) { return l.value(s) }
-	return e.remembered(ctx, at, func() map[string]any {
+	return e.remembered(ctx, at, func() (ast.Value, error) {
 		if e.reads.All {
-			return s.document()
+			return ast.InterfaceToValue(s.document())
 		}
-		return s.read(e.lookups)
+		part, err := s.read(e.lookups, 0)
+		if part == nil || err != nil {
+			return ast.NewObject(), err
+		}
+		return part.Value, nil
 	})
 }
 
 // remembered returns the decision about the values that the policy can read, or makes it.
-func (e *Engine) remembered(ctx context.Context, at func(*lookup) (any, bool), input func() map[string]any) (Result, error) {
+func (e *Engine) remembered(ctx context.Context, at func(*lookup) (any, bool), input func() (ast.Value, error)) (Result, error) {
 	if e.reads.All || e.forgetful {
-		return e.Evaluate(ctx, input())
+		r, _, err := e.evaluate(ctx, input, nil)
+		return r, err
 	}
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
 	key, ok := memoKey((*buf)[:0], e.lookups, at)
 	if !ok {
-		return e.Evaluate(ctx, input())
+		r, _, err := e.evaluate(ctx, input, nil)
+		return r, err
 	}
 	*buf = key
 	if r, ok := e.memo.get(key); ok {
 		return r, nil
 	}
-	r, sound, err := e.evaluate(ctx, input(), nil)
+	r, sound, err := e.evaluate(ctx, input, nil)
 	if err == nil && sound {
 		e.memo.put(key, r)
 	}
@@ -214,14 +220,14 @@ func (e *Engine) remembered(ctx context.Context, at func(*lookup) (any, bool), i
 
 // Evaluate returns what Decide returns, always by a fresh evaluation.
 func (e *Engine) Evaluate(ctx context.Context, input map[string]any) (Result, error) {
-	r, _, err := e.evaluate(ctx, input, nil)
+	r, _, err := e.evaluate(ctx, func() (ast.Value, error) { return ast.InterfaceToValue(input) }, nil)
 	return r, err
 }
 
 // evaluate queries OPA. tracer may be nil. sound reports that the policy itself answered: only
 // then may the result be remembered.
-func (e *Engine) evaluate(ctx context.Context, input map[string]any, tracer topdown.QueryTracer) (r Result, sound bool, err error) {
-	value, err := ast.InterfaceToValue(input)
+func (e *Engine) evaluate(ctx context.Context, input func() (ast.Value, error), tracer topdown.QueryTracer) (r Result, sound bool, err error) {
+	value, err := input()
 	if err == nil {
 		r, err = e.ask(ctx, value, tracer)
 	}

@@ -47,6 +47,21 @@ func (r Result) WithApprovals(by []intents.Approval, asked intents.Requesters) R
 	return r
 }
 
+// withoutUser is the result in which four-eyes rules do not name the intent's user among the
+// approvers. A policy names all, so that its decision is the same for every user.
+func (r Result) withoutUser(user string) Result {
+	if len(r.Hold) == 0 {
+		return r
+	}
+	r.Hold = slices.Clone(r.Hold)
+	for i, rule := range r.Hold {
+		if rule.FourEyes {
+			r.Hold[i].Approvers = slices.DeleteFunc(slices.Clone(rule.Approvers), func(who string) bool { return who == user })
+		}
+	}
+	return r
+}
+
 // WithHolds is the result when the router's own rules also hold the intent: what policy denies
 // stays denied.
 func (r Result) WithHolds(rules []intents.HoldRule) Result {

@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/open-policy-agent/opa/v1/ast"
+
 	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
@@ -224,26 +226,42 @@ func below(doc any, path []string) (any, bool) {
 	return doc, true
 }
 
-// read is the part of the input that a policy can read: it cannot tell it from the whole.
-func (s *subject) read(all []lookup) map[string]any {
-	doc := map[string]any{}
-	for i := range all {
-		v, there := all[i].value(s)
-		if !there {
-			continue
+// read is the part of the input that a policy can read: it cannot tell it from the whole. The lookups
+// are those of paths that are sorted, from the name at depth on; nil: it has none of them.
+func (s *subject) read(all []lookup, depth int) (*ast.Term, error) {
+	var pairs [][2]*ast.Term
+	for len(all) > 0 {
+		name := all[0].path[depth]
+		n := 1
+		for n < len(all) && all[n].path[depth] == name {
+			n++
 		}
-		object, path := doc, all[i].path
-		for _, name := range path[:len(path)-1] {
-			inner, ok := object[name].(map[string]any)
-			if !ok {
-				inner = map[string]any{}
-				object[name] = inner
-			}
-			object = inner
+		term, err := s.member(all[:n], depth)
+		if err != nil {
+			return nil, err
 		}
-		object[path[len(path)-1]] = v
+		if term != nil {
+			pairs = append(pairs, [2]*ast.Term{ast.InternedTerm(name), term})
+		}
+		all = all[n:]
 	}
-	return doc
+	if len(pairs) == 0 {
+		return nil, nil
+	}
+	return ast.ObjectTerm(pairs...), nil
+}
+
+// member is the value of one name: that of its only path, or an object of those below it.
+func (s *subject) member(all []lookup, depth int) (*ast.Term, error) {
+	if len(all[0].path) > depth+1 {
+		return s.read(all, depth+1)
+	}
+	v, there := all[0].value(s)
+	if !there {
+		return nil, nil
+	}
+	value, err := ast.InterfaceToValue(v)
+	return ast.NewTerm(value), err
 }
 
 // skills of the task, by their ids.

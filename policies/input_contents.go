@@ -136,7 +136,7 @@ func (e *Engine) DecideIntent(ctx context.Context, intent *intents.Envelope, f i
 // watched evaluates an input again, and returns the hidden values in it that rules read.
 func (e *Engine) watched(ctx context.Context, in map[string]any, hidden []hiddenInput) (Result, []hiddenInput, error) {
 	w := &watch{paths: hidden}
-	r, _, err := e.evaluate(ctx, in, w)
+	r, _, err := e.evaluate(ctx, func() (ast.Value, error) { return ast.InterfaceToValue(in) }, w)
 	return r, w.read, err
 }
 

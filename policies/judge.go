@@ -18,6 +18,7 @@ func (e *Engine) Judge(ctx context.Context, q intents.Question) (res Result, bro
 	if slices.Equal(res.PolicyIDs(), []string{IDEngine}) {
 		return res, true, nil
 	}
+	res = res.withoutUser(q.Envelope.Principal().UserID)
 	res = res.WithHolds(q.Rules)
 	if q.Approval {
 		res = res.Unheld()

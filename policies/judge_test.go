@@ -1,6 +1,8 @@
 package policies
 
 import (
+	"encoding/json"
+	"slices"
 	"testing"
 
 	"github.com/google/go-cmp/cmp"
@@ -49,5 +51,32 @@ func TestJudge(t *testing.T) {
 	q.Release, q.Approval = false, true
 	if r := judge(); r.Verdict() != intents.Deny {
 		t.Errorf("an approval waits: %+v", r)
+	}
+}
+
+// TestFourEyes: policies name everybody who may approve; the intent's user is never among them, and the
+// decision is remembered for all users.
+func TestFourEyes(t *testing.T) {
+	data := Data{
+		Tenants:   map[string]map[string]json.RawMessage{"acme": {"approval": json.RawMessage(`{"once":true,"count":2}`)}},
+		Approvers: map[string][]string{"acme": {"ana", "ben", "cleo"}},
+	}
+	e := withData(t, engine(t, Embedded()), data)
+	f := decisionInputs()
+	f.Approvals = nil
+	q := intents.Question{Envelope: signed(t, `{"skill":"outlet_list"}`, &intents.Context{PlanID: "plan_1"}), Inputs: f}
+	for range 2 {
+		r, _, err := e.Judge(t.Context(), q)
+		if err != nil || r.Verdict() != intents.Hold || !slices.Equal(r.Approvers(), []string{"ben", "cleo"}) {
+			t.Errorf("%v %+v", err, r)
+		}
+	}
+	in := Input(q.Envelope, f)
+	in["actor"] = map[string]any{"user_id": "ben", "tenant": "acme"}
+	if r := decide(t, e, in).withoutUser("ben"); !slices.Equal(r.Approvers(), []string{"ana", "cleo"}) {
+		t.Errorf("%+v", r)
+	}
+	if hits, misses := e.MemoStats(); hits != 2 || misses != 1 {
+		t.Errorf("%d hits, %d misses", hits, misses)
 	}
 }

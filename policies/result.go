@@ -125,6 +125,9 @@ func broken(reason string) Result { return Result{Deny: []Rule{{ID: IDEngine, Re
 // decodeDecision decodes the result of the query. Members that the contract does not name are
 // refused: a misspelt "deny" must not count as none.
 func decodeDecision(term *ast.Term) (Result, error) {
+	if allows(term) {
+		return Result{Allow: true, Deny: []Rule{}, Hold: []Rule{}, Obligations: []intents.Obligation{}}, nil
+	}
 	var d struct {
 		Allow       *bool                `json:"allow"`
 		Deny        *[]Rule              `json:"deny"`
@@ -138,6 +141,34 @@ func decodeDecision(term *ast.Term) (Result, error) {
 		return Result{}, errors.New("decision lacks allow, deny or hold")
 	}
 	return Result{Allow: *d.Allow, Deny: *d.Deny, Hold: *d.Hold, Obligations: d.Obligations}, nil
+}
+
+// allows reports whether a decision allows and says no more: most do.
+func allows(term *ast.Term) bool {
+	if term == nil {
+		return false
+	}
+	decision, ok := term.Value.(ast.Object)
+	return ok && decision.Len() == 4 && decision.Get(allowName).Equal(ast.BooleanTerm(true)) &&
+		empty(decision.Get(denyName)) && empty(decision.Get(holdName)) && empty(decision.Get(obligationsName))
+}
+
+var (
+	allowName, denyName, holdName = ast.StringTerm("allow"), ast.StringTerm("deny"), ast.StringTerm("hold")
+	obligationsName               = ast.StringTerm("obligations")
+)
+
+func empty(term *ast.Term) bool {
+	if term == nil {
+		return false
+	}
+	switch list := term.Value.(type) {
+	case ast.Set:
+		return list.Len() == 0
+	case *ast.Array:
+		return list.Len() == 0
+	}
+	return false
 }
 
 // tighten adds the deny and hold rules of extension packages.

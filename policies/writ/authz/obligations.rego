@@ -4,9 +4,10 @@ package writ.authz
 # title: Largest result
 # description: The tenant bounds the bytes of a result, by type or for all.
 obligations contains {"name": "max_bytes", "value": bytes} if {
+	bounds := tenant.max_bytes
 	bytes := min([bound |
 		some type in ["*", input.intent.type]
-		bound := tenant.max_bytes[type]
+		bound := bounds[type]
 	])
 }
 

@@ -29,8 +29,9 @@ deny contains words(rego.metadata.rule()) if {
 #   hint: plan with skills of the tenant's list
 deny contains words(rego.metadata.rule()) if {
 	input.intent.type == "plan"
+	list := tenant.skills_allow
 	some skill in input.intent.args.steps[_].skills
-	not listed(skill, object.get(tenant, "skills_allow", ["*"]))
+	not listed(skill, list)
 }
 
 # METADATA

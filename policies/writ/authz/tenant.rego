@@ -6,7 +6,7 @@ package writ.authz
 #   judged without it, so that a mistake can be mended.
 put := {key: value |
 	input.intent.type != "admin.put"
-	some key, value in object.get(data.directory.tenants, input.actor.tenant, {})
+	some key, value in data.directory.tenants[input.actor.tenant]
 	value != null
 }
 

@@ -59,10 +59,10 @@ test_no_bound_of_the_tenant_on_admin_put if {
 }
 
 test_nobody_can_approve if {
-	tenant := {"approval": {"once": true, "count": 3}}
+	tenant := {"approval": {"once": true, "count": 4}}
 	deny := authz.deny with input as once with data.directory as directory(tenant)
 	ids(deny) == {"writ.approval.nobody"}
-	two := {"approval": {"once": true, "count": 2}}
-	none := authz.deny with input as once with data.directory as directory(two)
+	three := {"approval": {"once": true, "count": 3}}
+	none := authz.deny with input as once with data.directory as directory(three)
 	none == set()
 }

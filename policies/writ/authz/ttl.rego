@@ -6,14 +6,19 @@ package writ.authz
 # custom:
 #   id: writ.ttl.bound
 #   hint: sign the intent with a smaller ttl_sec
-deny contains words(rego.metadata.rule()) if input.constraints.ttl_sec > ttl_max
+deny contains words(rego.metadata.rule()) if too_long
 
 # METADATA
-# description: >-
-#   The least of the bounds that apply: ours and the tenant's, for all types and
-#   for this one.
-ttl_max := min([bound |
-	some bounds in [data.defaults.ttl_max, object.get(tenant, "ttl_max", {})]
+# description: Our bounds.
+too_long if exceeds(data.defaults.ttl_max)
+
+# METADATA
+# description: The tenant's bounds.
+too_long if exceeds(tenant.ttl_max)
+
+# METADATA
+# description: The bound for all types, or the one for this.
+exceeds(bounds) if {
 	some type in ["*", input.intent.type]
-	bound := bounds[type]
-])
+	input.constraints.ttl_sec > bounds[type]
+}
