@@ -194,7 +194,7 @@ func (e *Envelope) Context() Context {
 	return *e.u.body.Context
 }
 
-// TraceOf is the trace of an intent that names none.
+// TraceOf is the trace of an intent without a trace_id.
 func TraceOf(intentID string) string { return intentID[len("sha256:") : len("sha256:")+32] }
 
 // TraceID of the intent, or one derived from its id: 32 hex digits.

@@ -60,7 +60,7 @@ type Requesters struct {
 	Keys  []string // ids of the API keys that named them
 }
 
-// And returns the requesters with somebody who has edited the intent.
+// And returns the requesters and a person who has edited the intent.
 func (a Requesters) And(editor Approver) Requesters {
 	a.Users = append(slices.Clone(a.Users), editor.User)
 	if editor.Key != "" {

@@ -36,7 +36,7 @@ func (t TransientText) Digest() string {
 	return "sha256:" + hex.EncodeToString(sum[:])
 }
 
-// Digests are those of the texts, by name; nil, if there are none.
+// Digests returns the digests of the texts, by name; nil if there are none.
 func (t Transient) Digests() map[string]string {
 	if len(t) == 0 {
 		return nil

@@ -156,7 +156,7 @@ func (e *Engine) but(change func(*tree)) *Engine {
 // Digest identifies the tree that decides (Source.Digest).
 func (e *Engine) Digest() string { return e.digest }
 
-// Revision of the tree, which only increases; 0: it has none.
+// Revision of the tree, which only increases; 0 if it has none.
 func (e *Engine) Revision() int64 { return e.revision }
 
 // Source is the tree that decides. Do not modify.

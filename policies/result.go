@@ -62,7 +62,7 @@ func (r Result) Verdict() intents.Verdict {
 	}
 }
 
-// PolicyIDs of the rules that determined the verdict, sorted; none for allow.
+// PolicyIDs returns the sorted ids of the rules that determined the verdict; none for allow.
 func (r Result) PolicyIDs() []string {
 	var ids []string
 	for _, rule := range slices.Concat(r.Deny, r.Hold) {

@@ -11,7 +11,7 @@ import (
 	"aob.dev/writ/state"
 )
 
-// Reader is a person who reads, with the rights of this moment. Policies are not asked about reads.
+// Reader is a person who reads, with the person's current rights. Policies do not judge reads.
 type Reader struct {
 	Grant intents.Grant // with the roles that are still in force
 	caps  []string

@@ -31,7 +31,7 @@ type run struct {
 // maxForms bounds the alternatives of a pattern that are told apart.
 const maxForms = 4
 
-// MustPattern compiles a pattern and panics if it is none.
+// MustPattern compiles a pattern and panics if it is invalid.
 func MustPattern(text string) *Pattern {
 	p, err := compilePattern(text)
 	if err != nil {

@@ -131,7 +131,7 @@ func Lookup(id string) (*Schema, error) {
 	return s, nil
 }
 
-// Unsigned is the schema of what is signed: that of the transmitted document, envelope.json,
+// Unsigned is the schema of the signed part of an envelope: that of the transmitted document, envelope.json,
 // without sig and transient.
 func Unsigned() *Schema { return unsigned() }
 

@@ -7,7 +7,7 @@ import (
 	"github.com/agnivade/levenshtein"
 )
 
-// Nearest is the name that a word most likely misspells; empty if none is near.
+// Nearest returns the name that a word most likely misspells; empty if none is near.
 func Nearest(word string, names []string) string {
 	word = strings.ToLower(word)
 	best, least := "", max(len(word)/3, 1)+1

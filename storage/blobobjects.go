@@ -251,7 +251,7 @@ func TenantName(tenant string) (string, error) {
 	return nameHash("tenant", tenant), nil
 }
 
-// BlobName is where a tenant's blob is. A ref that is none is ErrNotFound.
+// BlobName returns the place of a tenant's blob. An invalid ref is ErrNotFound.
 func BlobName(tenant, ref string) (name string, d Digest, err error) {
 	under, err := TenantName(tenant)
 	if err != nil {

@@ -33,7 +33,7 @@ var Indices = []string{
 // Everybody is the reader of a tenant's knowledge. No user has that id.
 const Everybody = "*"
 
-// OwnerOf is the user that a document of an index belongs to; empty: it is its tenant's. A memory of a
+// OwnerOf returns the user that a document of an index belongs to; empty if it is its tenant's. A memory of a
 // whole tenant belongs to the user who wrote it.
 func OwnerOf(index string, body []byte) (user string, err error) {
 	var d struct {
@@ -76,7 +76,7 @@ var ErrBusy = errors.New("storage: another statement of the tenant is being carr
 // repeat.
 var ErrUnavailable = errors.New("storage: unavailable")
 
-// Unavailable is an error that is ErrUnavailable too, in the words of err alone.
+// Unavailable wraps err so that it is also ErrUnavailable, with the text of err.
 func Unavailable(err error) error { return unavailable{err} }
 
 type unavailable struct{ error }
@@ -236,7 +236,7 @@ type Scrubber interface {
 // none). write false without an error means that no write is needed.
 type Fence func(stored *int64, position int64) (write bool, err error)
 
-// PutFence allows what is newer: a higher position replaces, an equal one was applied, a lower one is late.
+// PutFence allows newer documents: a higher position replaces, an equal one was applied, a lower one is late.
 func PutFence(stored *int64, position int64) (bool, error) {
 	if stored != nil && position < *stored {
 		return false, ErrStale
@@ -267,7 +267,7 @@ func SwapFence(expected int64) Fence {
 // CreateFence never overwrites a document.
 func CreateFence(stored *int64, _ int64) (bool, error) { return stored == nil, nil }
 
-// Appended are the indices that only grow, with the member that has their time. They
+// Appended lists the indices that only grow, with the member that has their time. They
 // take Create alone: a store may cut them by that time.
 var Appended = map[string]string{IndexEvents: "ts", IndexSkillCalls: "ts"}
 

@@ -274,7 +274,7 @@ const (
 	StateDone State = "done" // has its outcome
 )
 
-// Holder is who holds a key.
+// Holder is the intent that holds a key.
 type Holder struct {
 	Position int64
 	State    State
