@@ -23,7 +23,7 @@ deny contains {"id": "bench.reads", "reason": "Files are not read."} if input.in
 `
 
 // backtest tries a stricter policy on the log: today's and the new one decide
-// every intent with the engine that decides in production, and remember nothing.
+// every intent with the engine that decides in production, each distinct question once.
 func (m madeLog) backtest(ctx context.Context, bare float64) (rows []Row, err error) {
 	today, err := policies.New(ctx, policies.Embedded())
 	if err != nil {
