@@ -257,7 +257,6 @@ var eventRows = []row{
 
 var sandboxRows = []row{
 	{use: "run SCRIPT", short: "Run one script as an intent would", make: sandboxRunCommand},
-	{use: "prepare", short: "Make the Python runtime now instead of at the first start", make: sandboxPrepare},
 }
 
 var storageRows = []row{

@@ -5,14 +5,14 @@ import (
 	"encoding/json"
 	"fmt"
 	"os"
-	"path/filepath"
 
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/internal/config"
+	"aob.dev/writ/internal/datadir"
 )
 
 func sandboxRunCommand(c *command) {
-	c.runtimeFlag()
+	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory, for its Python runtime")
 	in := c.Flags().String("input", "", "file that the script finds at input_file")
 	driver := c.Flags().String("driver", "", "sandbox driver (default: the best one that works here)")
 	c.answer = func(args []string) (answer, error) {
@@ -20,16 +20,9 @@ func sandboxRunCommand(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		return sandboxRun(c.Context(), sandbox.Config{Dir: c.runtime(), Driver: *driver, Workers: -1}, string(script), *in)
+		return sandboxRun(c.Context(), sandbox.Config{Dir: datadir.Runtime(c.dir), Driver: *driver, Workers: -1}, string(script), *in)
 	}
 }
-
-// runtimeFlag declares the data directory with the prepared Python runtime.
-func (c *command) runtimeFlag() {
-	c.Flags().StringVar(&c.dir, "data", config.Default().Data, "data directory, for the prepared runtime")
-}
-
-func (c *command) runtime() string { return filepath.Join(c.dir, "runtime") }
 
 func sandboxRun(ctx context.Context, cfg sandbox.Config, script, in string) (a answer, err error) {
 	job := sandbox.Job{Script: script}
@@ -73,12 +66,4 @@ func outputJSON(out []byte) json.RawMessage {
 		out, _ = json.Marshal(string(out)) // a string always can
 	}
 	return out
-}
-
-func sandboxPrepare(c *command) {
-	c.runtimeFlag()
-	c.answer = func([]string) (answer, error) {
-		p, err := sandbox.Prepare(c.Context(), sandbox.Config{Dir: c.runtime()})
-		return answer{data: map[string]string{"path": p.Path, "python": p.Python}, text: p.Path + "\n"}, err
-	}
 }
