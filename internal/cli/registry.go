@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -286,15 +285,7 @@ type shownAgent struct {
 
 func (s shownAgent) String() string {
 	var b strings.Builder
-	b.WriteString(aligned(func(t io.Writer) {
-		lines := [][]string{{"name", s.Name}, {"from", s.From}, {"digest", s.Digest}, {"mode", s.Mode}}
-		lines = append(append(lines, rights(s.Scope)...), append([]string{"set"}, s.Set...))
-		for _, line := range lines {
-			if len(line) > 1 {
-				fmt.Fprintf(t, "%s\t%s\n", line[0], strings.Join(line[1:], ", "))
-			}
-		}
-	}))
+	b.WriteString(render("agent.table", s))
 	section := func(title, text string) {
 		if text != "" {
 			fmt.Fprintf(&b, "\n--- %s ---\n%s\n", title, strings.TrimSuffix(text, "\n"))
@@ -304,41 +295,6 @@ func (s shownAgent) String() string {
 	section("system prompt", s.Prompt)
 	section("schema of the result", string(s.Result))
 	return printable(b.String())
-}
-
-// rights are what an agent may do, and its bounds: a line for each kind, which comes first in it.
-func rights(s agents.Scope) [][]string {
-	skill, hold, ask := append([]string{"skill"}, s.Skills...), []string{"hold"}, append([]string{"sub-agent"}, s.SubAgents...)
-	for _, server := range s.Servers {
-		skill = append(skill, server+".*")
-	}
-	for _, h := range s.Holds {
-		what := h.Tool + " until one of " + strings.Join(h.Roles, ", ") + " approves"
-		if h.When != nil {
-			what += ", when the arguments match " + string(h.When)
-		}
-		hold = append(hold, what)
-	}
-	if s.AskAny {
-		ask = append(ask, "every local agent")
-	}
-	l, routing, remote := s.Limits, []string{"routing"}, []string{"remote"}
-	limit := []string{
-		"limit", fmt.Sprintf("%d requests", l.Requests), fmt.Sprintf("%d tokens", l.Tokens), fmt.Sprintf("%d seconds", l.Seconds),
-		fmt.Sprintf("%d seconds for an agent that it asks", l.AskSeconds), fmt.Sprintf("%d agents asked at once", l.FanOut),
-	}
-	if g := s.Routing; g != nil && g.Default {
-		routing = append(routing, "default")
-	} else if g != nil {
-		routing = append(routing, fmt.Sprintf("from confidence %g", g.Threshold))
-	}
-	if s.Routing != nil && s.Routing.Clarify {
-		routing = append(routing, "asks the user when unsure")
-	}
-	if s.Remote {
-		remote = append(remote, "a server of its own answers")
-	}
-	return [][]string{append([]string{"intent"}, s.Types...), skill, hold, ask, limit, routing, remote}
 }
 
 func agentProbe(c *command) {

@@ -18,6 +18,7 @@ import (
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
+	"aob.dev/writ/state/agents"
 	"aob.dev/writ/upkeep"
 )
 
@@ -41,6 +42,7 @@ func TestTexts(t *testing.T) {
 		}{catalog.PlanUsageResult{Usage: []catalog.UsageRow{{}, {Cost: new(float64)}}}, catalog.MessageListResult{Messages: []catalog.Message{{}}}},
 		"findings.table": []upkeep.Finding{{Do: "x"}}, "health": audit.Health{OK: true, Pending: 1, Behind: 1, SetAside: []int64{1}},
 		"keys.table": keyList{Keys: []keyRow{{Subject: "s", Tenant: "t", NotAfter: "x"}}}, "storage.table": upkeep.StorageStatus{Indices: []upkeep.IndexSize{{}}},
+		"agent.table":  shownAgent{Scope: agents.Scope{Skills: []string{"a.b"}, Servers: []string{"c"}, Holds: []agents.Hold{{}, {}}, AskAny: true, Routing: &agents.RoutingRule{Clarify: true}, Remote: true}},
 		"agents.table": []agentRow{{}}, "cached.table": catalog.CacheStatsResult{Answers: []catalog.CachedAnswer{{}}},
 		"approvals": bus.ApprovalsReply{Approvals: []bus.PendingApproval{{}}}, "cell": cell.Status{}, "copied": []upkeep.CopyReport{{}},
 		"externals": []datadir.External{{Types: []string{"x"}}, {Revoked: new(time.Time)}}, "reindexed": []upkeep.ReindexReport{{}},
