@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/policies"
 )
 
 // printable is a text of a model, a script or a server on a terminal: it controls nothing, and
@@ -141,7 +142,7 @@ var textFile []byte
 // printed are the output templates of commands, by name.
 var printed = func() *template.Template {
 	all := template.New("texts").Funcs(template.FuncMap{
-		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash,
+		"join": strings.Join, "printable": printable, "oneLine": oneLine, "short": short, "orDash": orDash, "passed": func(cases []policies.Case) int { return len(cases) - failed(cases) },
 		"visible": func(s string) string { return visible.Text(s, "") },
 		"json":    func(raw json.RawMessage) string { return visible.Text(string(visible.JSON(raw)), "") },
 		"utc":     func(at time.Time) string { return at.UTC().Format(time.RFC3339) },

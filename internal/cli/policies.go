@@ -6,10 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
 	"os"
 	"path/filepath"
-	"slices"
 	"strings"
 
 	"aob.dev/writ/audit"
@@ -147,13 +145,17 @@ type policyTestReport struct {
 }
 
 func testedOf(cases []policies.Case) policyTestReport {
-	t := policyTestReport{Tests: len(cases), Cases: append([]policies.Case{}, cases...)}
+	return policyTestReport{Tests: len(cases), Failed: failed(cases), Cases: append([]policies.Case{}, cases...)}
+}
+
+// failed counts the cases that did not pass.
+func failed(cases []policies.Case) (n int) {
 	for _, c := range cases {
 		if !c.Passed {
-			t.Failed++
+			n++
 		}
 	}
-	return t
+	return n
 }
 
 // verdict is exit 1 for a failure, and if there are no tests.
@@ -173,20 +175,7 @@ func caseTree(cases []policies.Case) string {
 	for _, c := range cases {
 		by[c.Suite] = append(by[c.Suite], c)
 	}
-	var out strings.Builder
-	for _, suite := range slices.Sorted(maps.Keys(by)) {
-		passed := 0
-		var lines strings.Builder
-		for _, c := range by[suite] {
-			if c.Passed {
-				passed++
-				continue
-			}
-			fmt.Fprintf(&lines, "  FAIL %s\n       %s\n", c.Name, c.Reason)
-		}
-		fmt.Fprintf(&out, "%s: %d of %d passed\n%s", suite, passed, len(by[suite]), lines.String())
-	}
-	return out.String()
+	return render("tested", by)
 }
 
 func policyPush(c *command) {

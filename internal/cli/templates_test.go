@@ -50,7 +50,7 @@ func TestTexts(t *testing.T) {
 		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
 		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
 		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
-		"decided": catalog.ApproveResult{State: "released", Code: "OK", Missing: []string{"x"}}, "judged": eval.Result{Wrong: []string{"x"}},
+		"tested": map[string][]policies.Case{"a": {{}, {Passed: true}}}, "decided": catalog.ApproveResult{State: "released", Code: "OK", Missing: []string{"x"}}, "judged": eval.Result{Wrong: []string{"x"}},
 		"probed":          probedAgent{Points: []upkeep.AgentPoint{{Found: "x", Do: "y"}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
