@@ -58,14 +58,22 @@ func readSlots(ctx context.Context, db *sql.DB, position int64) (codec.Slots, er
 
 // lastKeyFile is the newest file that records have keys of; 0: none has.
 func lastKeyFile(ctx context.Context, db *sql.DB, end int64) (file uint64, err error) {
-	for at := end - 1; at >= 0; at-- { // most records have one, so that few are read
-		slots, err := readSlots(ctx, db, at)
-		if errors.Is(err, sql.ErrNoRows) {
-			continue // replay reports the gap
+	rows, err := db.QueryContext(ctx, "SELECT position, kind, body FROM records WHERE position < ? ORDER BY position DESC", end)
+	if err != nil {
+		return 0, err
+	}
+	defer func() { err = errors.Join(err, rows.Close()) }()
+	for rows.Next() { // most records have one, so that few are read
+		var position int64
+		var kind int
+		var body []byte
+		if err := rows.Scan(&position, &kind, &body); err != nil {
+			return 0, err
 		}
+		slots, err := codec.SlotsOf(position, kind, body)
 		if last := max(slots.Erasable, slots.Transient); err != nil || last > 0 {
 			return last / keysPerFile, err
 		}
 	}
-	return 0, nil
+	return 0, rows.Err()
 }
