@@ -149,8 +149,8 @@ var values = func() []any {
 		map[string]any{"a b": "c"}, map[string]any{"é": "c"}, map[string]any{"name": "a"}, map[string]any{"name": "a", "digest": digest})
 }()
 
-var names = []string{"kid", "tool",
-	"version", "intent", "actor", "constraints", "context", "trace_id", "sig", "type", "args", "user_id", "tenant", "roles", "grant", "issued_at",
+var names = []string{
+	"kid", "tool", "version", "intent", "actor", "constraints", "context", "trace_id", "sig", "type", "args", "user_id", "tenant", "roles", "grant", "issued_at",
 	"ttl_sec", "audience", "idempotency_key", "capabilities", "session_id", "turn_id", "plan_id", "revision", "step", "task_id", "run_id", "node_id",
 	"occurrence", "agent", "ask", "call", "cause", "labels", "name", "digest", "Type", "", "x",
 }

@@ -76,7 +76,9 @@ func (b *browser) live() *bufio.Scanner {
 // listening is an MCP client of a person that has listed the tools and waits for changes.
 func (s *system) listening(who person) {
 	s.t.Helper()
-	c, err := mcpclient.NewStreamableHttpClient(s.url+"/mcp", transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + who.key, "X-User-Id": who.user}), transport.WithContinuousListening(), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
+	c, err := mcpclient.NewStreamableHttpClient(s.url+"/mcp", transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + who.key, "X-User-Id": who.user}),
+		transport.WithContinuousListening(), //nolint:staticcheck // SA1019: this revision of the protocol has no other way to listen
+		transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
 		s.t.Fatal(err)
 	}

@@ -383,7 +383,7 @@ func Start(ctx context.Context, cfg Config) (n *Node, stop func() error, err err
 func (n *Node) Run(ctx context.Context, ready chan<- struct{}) error {
 	n.ended = false // until Run returns
 	group := newGroup(ctx)
-	err := n.startSteps(group)
+	err := n.startSteps(group) //nolint:contextcheck // the group has it
 	if errors.Is(err, context.Canceled) && ctx.Err() != nil {
 		err = nil // ended before it was up
 	} else if err == nil {

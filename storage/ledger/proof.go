@@ -170,7 +170,8 @@ func tileRange(index, size int64) (from, to uint64, ok bool) {
 	if index < 0 || size < 1 || index > (size-1)/TileWidth {
 		return 0, 0, false
 	}
-	return uint64(index) * TileWidth, uint64(min((index+1)*TileWidth, size)), true
+	from = uint64(index) * TileWidth
+	return from, min(from+TileWidth, uint64(size)), true
 }
 
 // Tile is the hashes of the leaves of a tile, one after another, and the nodes around them that
