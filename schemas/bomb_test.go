@@ -91,9 +91,8 @@ func TestValidationWaitsForNoOther(t *testing.T) {
 		t.Fatal(err)
 	}
 	for range spare + 2 {
-		select {
-		case <-s.machines.idle: // never returned
-		default:
+		if _, err := s.machines.take(); err != nil { // never given back
+			t.Fatal(err)
 		}
 		if v := s.ValidateBytes([]byte(`1`)); v != nil {
 			t.Errorf("violations %v", v)

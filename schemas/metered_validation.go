@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
 
@@ -99,24 +100,39 @@ const spare = 4
 // is compiled.
 type machines struct {
 	tree any
-	idle chan *machine
+
+	mu   sync.Mutex // guards idle
+	idle []*machine
 }
 
 func (all *machines) validate(ctx context.Context, v any) []Violation {
-	var m *machine
-	select {
-	case m = <-all.idle:
-	default:
-		var err error
-		if m, err = newMachine(all.tree); err != nil {
-			return []Violation{{Reason: "cannot be checked"}} // it compiled before
-		}
+	m, err := all.take()
+	if err != nil {
+		return []Violation{{Reason: "cannot be checked"}} // it compiled before
 	}
-	found := m.validate(ctx, v, all.tree)
+	defer all.giveBack(m)
+	return m.validate(ctx, v, all.tree)
+}
+
+// take returns an idle machine or a new one.
+func (all *machines) take() (*machine, error) {
+	all.mu.Lock()
+	n := len(all.idle)
+	if n == 0 {
+		all.mu.Unlock()
+		return newMachine(all.tree)
+	}
+	defer all.mu.Unlock()
+	m := all.idle[n-1]
+	all.idle = all.idle[:n-1]
+	return m, nil
+}
+
+func (all *machines) giveBack(m *machine) {
 	m.budget.ctx = nil
-	select {
-	case all.idle <- m:
-	default:
+	all.mu.Lock()
+	defer all.mu.Unlock()
+	if len(all.idle) < spare {
+		all.idle = append(all.idle, m)
 	}
-	return found
 }

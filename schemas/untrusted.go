@@ -51,8 +51,7 @@ func compileForeign(source []byte, id string) (*Schema, error) {
 	if err != nil {
 		return nil, err
 	}
-	all := &machines{tree: tree, idle: make(chan *machine, spare)}
-	all.idle <- first
+	all := &machines{tree: tree, idle: []*machine{first}}
 	return &Schema{id: id, source: source, tree: tree, compiled: first.schema, machines: all}, nil
 }
 
