@@ -131,17 +131,17 @@ func (l line) encode() ([]byte, error) {
 	if err := enc.Encode(l); err != nil {
 		return nil, err
 	}
-	out, err := intents.Canonical(bytes.TrimSuffix(buf.Bytes(), lineEnd))
+	out, err := intents.Canonical(bytes.TrimSuffix(buf.Bytes(), []byte(lineEnd)))
 	return append(out, '\n'), err
 }
 
-var lineEnd = []byte("\n")
+const lineEnd = "\n"
 
 var errLine = errors.New("not a line of a bundle in its one spelling")
 
 // decodeLine reads a line with its line end, in its one spelling.
-func decodeLine(raw []byte) (l line, err error) {
-	body, ended := bytes.CutSuffix(raw, lineEnd)
+func decodeLine(raw string) (l line, err error) {
+	body, ended := strings.CutSuffix(raw, lineEnd)
 	tree, ok := intents.Tree(body)
 	root, is := tree.(map[string]any)
 	if !ended || !ok || !is || len(root) != 1 {
@@ -152,14 +152,14 @@ func decodeLine(raw []byte) (l line, err error) {
 		return l, err
 	}
 	if _, there := root["leaf"]; there {
-		leaf, err := ledger.ParseLeaf(body[len(`{"leaf":`) : len(body)-len(`}`)])
+		leaf, err := ledger.ParseLeaf([]byte(body[len(`{"leaf":`) : len(body)-len(`}`)]))
 		l.Leaf = &leaf
 		return l, err
 	}
-	if err := json.Unmarshal(body, &l); err != nil {
+	if err := json.Unmarshal([]byte(body), &l); err != nil {
 		return l, errLine
 	}
-	if again, err := l.encode(); err != nil || !bytes.Equal(again, raw) {
+	if again, err := l.encode(); err != nil || string(again) != raw {
 		return l, errLine
 	}
 	return l, nil

@@ -40,7 +40,7 @@ func written(t testing.TB) (out [][]byte, lines []line) {
 func TestDecodeLine(t *testing.T) {
 	raw, lines := written(t)
 	for i, want := range lines {
-		got, err := decodeLine(raw[i])
+		got, err := decodeLine(string(raw[i]))
 		if diff := cmp.Diff(want, got); diff != "" || err != nil {
 			t.Errorf("%s: %v %s", raw[i], err, diff)
 		}
@@ -49,7 +49,7 @@ func TestDecodeLine(t *testing.T) {
 			bytes.Replace(raw[i], []byte("a"), []byte(`\u0061`), 1), bytes.Replace(raw[i], []byte(`{"`), []byte(`{"x":1,"`), 1),
 			bytes.Replace(raw[i], []byte(`"}`), []byte(`","x":1}`), 1), bytes.ToUpper(raw[i]),
 		} {
-			if _, err := decodeLine(other); err == nil && !bytes.Equal(other, raw[i]) {
+			if _, err := decodeLine(string(other)); err == nil && !bytes.Equal(other, raw[i]) {
 				t.Errorf("taken: %s", other)
 			}
 		}
@@ -63,7 +63,7 @@ func FuzzDecodeLine(f *testing.F) {
 		f.Add(line)
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
-		l, err := decodeLine(raw)
+		l, err := decodeLine(string(raw))
 		if err != nil {
 			return
 		}

@@ -48,19 +48,19 @@ func wholeLine(data []byte, atEOF bool) (advance int, token []byte, err error) {
 }
 
 // next is a line with its end: io.EOF after the last one.
-func (l *lines) next() ([]byte, error) {
+func (l *lines) next() (string, error) {
 	if !l.in.Scan() {
 		err := cmp.Or(l.in.Err(), io.EOF)
 		if errors.Is(err, bufio.ErrTooLong) {
 			err = errCut
 		}
-		return nil, err
+		return "", err
 	}
-	line := bytes.Clone(l.in.Bytes())
+	line := l.in.Bytes()
 	if bytes.HasPrefix(line, endMark) {
 		l.endSum, l.endCount = l.sum.Sum(nil), l.count
 	}
 	l.sum.Write(line) // never fails
 	l.count++
-	return line, nil
+	return string(line), nil
 }

@@ -20,7 +20,7 @@ const (
 
 // batch is some lines, or records of one's own journal, on their way.
 type batch struct {
-	raw     [][]byte
+	raw     []string
 	records []storage.Record
 	cut     bool               // the last line is not whole
 	log     *ledger.Checkpoint // nil: that the tiles are the log's is not checked

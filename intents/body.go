@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"bytes"
 	"encoding/json"
 	"strconv"
 
@@ -21,13 +20,13 @@ func ReadBody(payload []byte) (Body, error) {
 
 // readApart decodes a payload without validating it against the schema. What it returns
 // shares no memory with the payload, and no two members share any.
-func readApart(payload []byte) (Body, error) {
-	s := scanner{b: payload, plant: true}
+func readApart(payload string) (Body, error) {
+	s := scanner{text: payload, plant: true, apart: true}
 	tree, ok := s.document()
 	if !ok {
-		return Body{}, Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
+		return Body{}, notCanonical()
 	}
-	return bodyOf(tree, bytes.Clone(payload[s.args.from:s.args.to]))
+	return bodyOf(tree, json.RawMessage(payload[s.args.from:s.args.to]))
 }
 
 // body validates a canonical payload and decodes it.

@@ -25,10 +25,10 @@ func Canonical(raw []byte) ([]byte, error) {
 }
 
 // Tree returns the value of a JSON text that already is its RFC 8785 bytes, as encoding/json
-// reads it with UseNumber; false for any other text. Its strings are parts of one copy of the
-// text, unless they had escapes.
-func Tree(raw []byte) (any, bool) {
-	c, ok := scan(raw, true)
+// reads it with UseNumber; false for any other text. Its strings are parts of the text, unless
+// they had escapes.
+func Tree(text string) (any, bool) {
+	c, ok := scanText(text, true)
 	return c.tree, ok
 }
 
@@ -90,35 +90,39 @@ func (c canonical) without() (payload, sig []byte) {
 // numbers as ECMAScript prints them (§3.2.2.3). In the same pass it makes the
 // value tree.
 type scanner struct {
-	b     []byte
+	text  string
 	i     int
-	text  string // the same bytes, of which the strings of the tree are parts; empty: each is a copy
-	plant bool   // the tree is wanted
+	plant bool // the tree is wanted
+	apart bool // its strings are copies, and no parts of the text
 
-	within               []byte // the root's member that is being read
+	within               string // the root's member that is being read
 	sig, transient, args span
 }
 
-// scan reads a text that is canonical, and plants its tree if that is wanted.
+// scan reads bytes that are canonical, and plants their tree if that is wanted.
 func scan(b []byte, plant bool) (canonical, bool) {
-	s := scanner{b: b, plant: plant}
-	if plant {
-		s.text = string(b)
-	}
+	c, ok := scanText(string(b), plant)
+	c.bytes = b
+	return c, ok
+}
+
+// scanText is scan for a text; without its bytes.
+func scanText(text string, plant bool) (canonical, bool) {
+	s := scanner{text: text, plant: plant}
 	tree, ok := s.document()
-	return canonical{b, tree, s.sig, s.transient, s.args}, ok
+	return canonical{nil, tree, s.sig, s.transient, s.args}, ok
 }
 
 func (s *scanner) document() (any, bool) {
 	v, ok := s.value(1)
-	return v, ok && s.i == len(s.b)
+	return v, ok && s.i == len(s.text)
 }
 
 func (s *scanner) value(depth int) (v any, ok bool) {
-	if s.i >= len(s.b) {
+	if s.i >= len(s.text) {
 		return nil, false
 	}
-	switch c := s.b[s.i]; {
+	switch c := s.text[s.i]; {
 	case c == '{':
 		return s.object(depth)
 	case c == '[':
@@ -137,7 +141,7 @@ func (s *scanner) value(depth int) (v any, ok bool) {
 }
 
 func (s *scanner) literal(word string) bool {
-	if !bytes.HasPrefix(s.b[s.i:], []byte(word)) {
+	if !strings.HasPrefix(s.text[s.i:], word) {
 		return false
 	}
 	s.i += len(word)
@@ -146,7 +150,7 @@ func (s *scanner) literal(word string) bool {
 
 // next consumes one byte if it is c.
 func (s *scanner) next(c byte) bool {
-	if s.i < len(s.b) && s.b[s.i] == c {
+	if s.i < len(s.text) && s.text[s.i] == c {
 		s.i++
 		return true
 	}
@@ -191,7 +195,7 @@ func (s *scanner) object(depth int) (any, bool) {
 	if s.next('}') {
 		return members, true
 	}
-	var last []byte
+	last := ""
 	for first := true; ; first = false {
 		start := s.i
 		inside, escaped, ok := s.quoted()
@@ -210,11 +214,11 @@ func (s *scanner) object(depth int) (any, bool) {
 			return nil, false
 		}
 		switch {
-		case depth == 1 && string(s.within) == "sig":
+		case depth == 1 && s.within == "sig":
 			s.sig = span{start, s.i}
-		case depth == 1 && string(s.within) == "transient":
+		case depth == 1 && s.within == "transient":
 			s.transient = span{start, s.i}
-		case depth == 2 && string(s.within) == "intent" && string(inside) == "args":
+		case depth == 2 && s.within == "intent" && inside == "args":
 			s.args = span{at, s.i}
 		}
 		if s.plant {
@@ -240,23 +244,23 @@ func (s *scanner) string() (any, bool) {
 // unquote returns the value of a quoted string. One without escapes is returned as written.
 func (s *scanner) unquote(from, to int, escaped bool) string {
 	if escaped {
-		return unescape(s.b[from+1 : to-1])
+		return unescape(s.text[from+1 : to-1])
 	}
 	return s.part(from+1, to-1)
 }
 
 // unescape returns the value of a text between quotes that was scanned: nothing else than what
 // escape reads follows a backslash.
-func unescape(inside []byte) string {
+func unescape(inside string) string {
 	var out strings.Builder
 	out.Grow(len(inside))
 	for {
-		at := bytes.IndexByte(inside, '\\')
+		at := strings.IndexByte(inside, '\\')
 		if at < 0 {
-			out.Write(inside)
+			out.WriteString(inside)
 			return out.String()
 		}
-		out.Write(inside[:at])
+		out.WriteString(inside[:at])
 		c := inside[at+1]
 		inside = inside[at+2:]
 		switch c {
@@ -279,38 +283,38 @@ func unescape(inside []byte) string {
 }
 
 func (s *scanner) part(from, to int) string {
-	if s.text == "" {
-		return string(s.b[from:to])
+	if s.apart {
+		return strings.Clone(s.text[from:to])
 	}
 	return s.text[from:to]
 }
 
 // quoted reads a string and returns the text between the quotes.
-func (s *scanner) quoted() (inside []byte, escaped, ok bool) {
+func (s *scanner) quoted() (inside string, escaped, ok bool) {
 	if !s.next('"') {
-		return nil, false, false
+		return "", false, false
 	}
 	start := s.i
 	for {
-		s.i += verbatim(s.b[s.i:])
-		if s.i == len(s.b) {
-			return nil, false, false
+		s.i += verbatim(s.text[s.i:])
+		if s.i == len(s.text) {
+			return "", false, false
 		}
-		switch c := s.b[s.i]; {
+		switch c := s.text[s.i]; {
 		case c == '"':
 			s.i++
-			return s.b[start : s.i-1], escaped, true
+			return s.text[start : s.i-1], escaped, true
 		case c == '\\':
 			escaped = true
 			if !s.escape() {
-				return nil, false, false
+				return "", false, false
 			}
 		case c < 0x20:
-			return nil, false, false
+			return "", false, false
 		default:
-			r, size := utf8.DecodeRune(s.b[s.i:])
+			r, size := utf8.DecodeRuneInString(s.text[s.i:])
 			if r == utf8.RuneError && size == 1 {
-				return nil, false, false
+				return "", false, false
 			}
 			s.i += size
 		}
@@ -327,30 +331,30 @@ var asItIs = func() (of [256]bool) {
 }()
 
 // verbatim counts the leading bytes that are unescaped.
-func verbatim(b []byte) int {
-	for i, c := range b {
-		if !asItIs[c] {
+func verbatim(text string) int {
+	for i := range len(text) {
+		if !asItIs[text[i]] {
 			return i
 		}
 	}
-	return len(b)
+	return len(text)
 }
 
 // escape reads one of the escapes that RFC 8785 writes: two characters where
 // JSON has a short form, else \u00 and two lower-case digits for a control.
 func (s *scanner) escape() bool {
-	if len(s.b)-s.i < 2 {
+	if len(s.text)-s.i < 2 {
 		return false
 	}
-	switch s.b[s.i+1] {
+	switch s.text[s.i+1] {
 	case '"', '\\', 'b', 'f', 'n', 'r', 't':
 		s.i += 2
 		return true
 	case 'u':
-		if len(s.b)-s.i < 6 {
+		if len(s.text)-s.i < 6 {
 			return false
 		}
-		code := s.b[s.i+2 : s.i+6]
+		code := s.text[s.i+2 : s.i+6]
 		c, ok := control(code)
 		if !ok || strings.IndexByte("\b\f\n\r\t", c) >= 0 {
 			return false
@@ -362,7 +366,7 @@ func (s *scanner) escape() bool {
 }
 
 // control decodes 00xx below 0x20 in lower-case hexadecimal.
-func control(code []byte) (byte, bool) {
+func control(code string) (byte, bool) {
 	if code[0] != '0' || code[1] != '0' || code[2] != '0' && code[2] != '1' {
 		return 0, false
 	}
@@ -390,25 +394,25 @@ func (s *scanner) numeral() bool {
 	start := s.i
 	s.next('-')
 	digits := s.i
-	for s.i < len(s.b) && '0' <= s.b[s.i] && s.b[s.i] <= '9' {
+	for s.i < len(s.text) && '0' <= s.text[s.i] && s.text[s.i] <= '9' {
 		s.i++
 	}
 	n := s.i - digits
 	if n == 0 {
 		return false
 	}
-	if s.i == len(s.b) || strings.IndexByte(",]}", s.b[s.i]) >= 0 {
+	if s.i == len(s.text) || strings.IndexByte(",]}", s.text[s.i]) >= 0 {
 		if n <= 15 {
-			return s.b[digits] != '0' || n == 1 && digits == start
+			return s.text[digits] != '0' || n == 1 && digits == start
 		}
 	}
-	for s.i < len(s.b) && strings.IndexByte("0123456789.e+-", s.b[s.i]) >= 0 {
+	for s.i < len(s.text) && strings.IndexByte("0123456789.e+-", s.text[s.i]) >= 0 {
 		s.i++
 	}
 	if s.i-start > longestNumber {
 		return false
 	}
-	literal := string(s.b[start:s.i])
+	literal := s.text[start:s.i]
 	printed, ok := printNumber(literal)
 	return ok && printed == literal
 }

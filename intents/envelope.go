@@ -247,11 +247,18 @@ func ReadSigned(part []byte) (s Signed, err error) {
 // Body of a recorded envelope, which was validated before it was recorded.
 // Retaining one of its strings, or the arguments, retains nothing else.
 func (s Signed) Body() (Body, error) {
-	return readApart([]byte(s.Payload))
+	return readApart(s.Payload)
 }
 
 // Open parses a recorded envelope again.
-func (s Signed) Open() (*Unverified, error) { return newUnverified([]byte(s.Payload), s.Header, s.Sig) }
+func (s Signed) Open() (*Unverified, error) {
+	c, ok := scanText(s.Payload, true)
+	if !ok {
+		return nil, notCanonical()
+	}
+	c.bytes = []byte(s.Payload)
+	return assemble(c, s.Header, s.Sig)
+}
 
 // IntentID computes the intent_id from the encoded header and canonical payload. An intent
 // with a raw signature has no header, and names its key in the payload.

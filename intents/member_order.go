@@ -1,30 +1,28 @@
 package intents
 
 import (
-	"bytes"
-	"encoding/json"
 	"slices"
+	"strings"
 	"unicode/utf16"
 )
 
 // compareNames orders two names of members, as written between quotes and scanned
 // before, by their UTF-16 code units (RFC 8785 §3.2.3).
-func compareNames(a, b []byte) int {
+func compareNames(a, b string) int {
 	if plain(a) && plain(b) {
-		return bytes.Compare(a, b)
+		return strings.Compare(a, b)
 	}
 	return slices.Compare(codeUnits(a), codeUnits(b))
 }
 
 // plain reports that the bytes of a name are its code units.
-func plain(name []byte) bool {
+func plain(name string) bool {
 	return verbatim(name) == len(name)
 }
 
-func codeUnits(name []byte) []uint16 {
-	text := string(name)
-	if bytes.IndexByte(name, '\\') >= 0 {
-		_ = json.Unmarshal([]byte(`"`+text+`"`), &text) // the scanner has read it
+func codeUnits(name string) []uint16 {
+	if strings.IndexByte(name, '\\') >= 0 {
+		name = unescape(name)
 	}
-	return utf16.Encode([]rune(text))
+	return utf16.Encode([]rune(name))
 }

@@ -32,7 +32,7 @@ func TestNamesOfOneObject(t *testing.T) {
 	ascending := []string{``, `\n`, `!`, `a`, `a\"`, `aa`, `é`, "\U0001F600", "\uE000", "\uFFFD"}
 	for i, a := range ascending {
 		for j, b := range ascending {
-			if got := compareNames([]byte(a), []byte(b)); (got < 0) != (i < j) || (got == 0) != (i == j) {
+			if got := compareNames(a, b); (got < 0) != (i < j) || (got == 0) != (i == j) {
 				t.Errorf("%q and %q: %d", a, b, got)
 			}
 		}

@@ -88,9 +88,13 @@ func newUnverified(payload []byte, header, sig string) (*Unverified, error) {
 func scanPayload(payload []byte) (canonical, error) {
 	c, ok := scan(payload, true)
 	if !ok {
-		return c, Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
+		return c, notCanonical()
 	}
 	return c, nil
+}
+
+func notCanonical() *Refusal {
+	return Refuse(SchemaInvalid, "", "payload is not canonical (RFC 8785)")
 }
 
 // signatureText is the length of 64 bytes in base64url without padding.

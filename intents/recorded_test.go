@@ -70,7 +70,7 @@ func TestRecordedBody(t *testing.T) {
 	if diff := cmp.Diff(body, got); diff != "" || err != nil {
 		t.Errorf("%v %s", err, diff)
 	}
-	apart, err := readApart(raw)
+	apart, err := readApart(string(raw))
 	clear(raw)
 	if diff := cmp.Diff(body, apart); diff != "" || err != nil {
 		t.Errorf("shares memory: %v %s", err, diff)

@@ -22,7 +22,7 @@ func sameTree(t *testing.T, text []byte) bool {
 	if err := d.Decode(&want); err != nil {
 		t.Fatalf("%s: %v", text, err)
 	}
-	apart := scanner{b: text, plant: true}
+	apart := scanner{text: string(text), plant: true, apart: true}
 	copied, _ := apart.document()
 	for _, got := range []any{c.tree, copied} {
 		if diff := cmp.Diff(want, got); diff != "" {
