@@ -47,7 +47,7 @@ func kept(args json.RawMessage, texts []string) (json.RawMessage, error) {
 	for _, text := range texts {
 		measure(tree, strings.Split(text, "/"))
 	}
-	raw, err := json.Marshal(tree)
+	raw, err := intents.MarshalPlain(tree)
 	if err != nil {
 		return nil, err
 	}
