@@ -28,7 +28,11 @@ func (it *item) decided() string {
 // decidedAt reads that time. What is no time is found by timed.
 func (it *item) decidedAt() {
 	it.now = it.At
-	if now, err := time.Parse(time.RFC3339Nano, it.decided()); err == nil {
+	text := it.decided()
+	if text == "" {
+		return
+	}
+	if now, err := time.Parse(time.RFC3339Nano, text); err == nil {
 		it.now = now
 	}
 }
