@@ -147,11 +147,12 @@ func (it *item) read() error {
 		}
 		return it.readIntent()
 	case storage.KindOutcome: // of what is withheld of it nothing is known
-		out, err := storage.ReadOutcome(it.Parts)
+		out, f, ok, err := storage.FollowOutcome(it.Record)
 		if err != nil {
 			return errors.New("part outcome is not an outcome")
 		}
 		it.outcome = &out
+		return it.isAbout(f, ok)
 	case storage.KindRelease:
 		rel, err := state.ReleaseOf(it.Record)
 		if err != nil {
@@ -164,7 +165,11 @@ func (it *item) read() error {
 	default:
 		return errors.New("unknown kind of record")
 	}
-	f, ok := storage.Follow(it.Record)
+	return it.isAbout(storage.Follow(it.Record))
+}
+
+// isAbout takes the intent that the record is about.
+func (it *item) isAbout(f storage.Follows, ok bool) error {
 	if it.target = f.Target; !ok || it.target < 0 || it.target >= it.Position {
 		return errors.New("is about no intent that comes before it")
 	}
@@ -199,7 +204,8 @@ func (it *item) readIntent() error {
 		}
 	}
 	if raw, ok := it.Parts[storage.PartGrant]; ok {
-		if err := json.Unmarshal(raw, &o.grant); err != nil {
+		var err error
+		if o.grant, err = storage.ReadGrant(raw); err != nil {
 			return errors.New("part grant is no string")
 		}
 	}

@@ -182,8 +182,8 @@ func (o *Intent) readActor(r storage.Record) error {
 	if !ok {
 		return nil
 	}
-	var token string
-	if err := json.Unmarshal(raw, &token); err != nil {
+	token, err := storage.ReadGrant(raw)
+	if err != nil {
 		return err
 	}
 	return o.takeGrant(token)

@@ -36,12 +36,22 @@ func Follow(r Record) (f Follows, ok bool) {
 		if json.Unmarshal(r.Parts[string(r.Kind)], &about) != nil || about.Target == nil {
 			return f, false
 		}
-		if f.Target = *about.Target; f.Target == NoPosition {
-			f.Target = r.Position - 1 // one commit with its intent
-		}
+		f.Target = r.about(about.Target)
 		return f, true
 	default:
 		return f, false
+	}
+}
+
+// about is the position of the intent that a record says it is about.
+func (r Record) about(of *int64) int64 {
+	switch {
+	case of == nil:
+		return NoPosition
+	case *of == NoPosition:
+		return r.Position - 1 // one commit with its intent
+	default:
+		return *of
 	}
 }
 

@@ -130,12 +130,32 @@ func OutcomeRecord(at time.Time, out intents.Outcome) (Record, error) {
 
 // ReadOutcome reads the outcome of a record's parts.
 func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
-	var out intents.Outcome
-	if err := json.Unmarshal(parts[PartOutcome], &out); err != nil {
-		return out, err
+	out, _, err := readOutcome(parts)
+	return out, err
+}
+
+// FollowOutcome is ReadOutcome and Follow of an outcome's record. ok is false if it does not say
+// which intent it ends.
+func FollowOutcome(r Record) (out intents.Outcome, f Follows, ok bool, err error) {
+	out, of, err := readOutcome(r.Parts)
+	return out, Follows{Target: r.about(of)}, of != nil, err
+}
+
+// readOutcome returns also which intent the outcome ends, if it says so.
+func readOutcome(parts map[string]json.RawMessage) (out intents.Outcome, of *int64, err error) {
+	var part struct {
+		intents.Outcome
+		Target *int64 `json:"of"`
+	}
+	err = json.Unmarshal(parts[PartOutcome], &part)
+	if out, of = part.Outcome, part.Target; of != nil {
+		out.Target = *of
+	}
+	if err != nil {
+		return out, of, err
 	}
 	if out.Result != nil || out.Outputs != nil {
-		return out, errors.New("the part outcome has a result: the log is of an older form, so begin a new data directory")
+		return out, of, errors.New("the part outcome has a result: the log is of an older form, so begin a new data directory")
 	}
 	if raw, there := parts[PartResult]; there {
 		out.Result = raw
@@ -144,9 +164,19 @@ func ReadOutcome(parts map[string]json.RawMessage) (intents.Outcome, error) {
 		out.Outputs = raw
 	}
 	if raw, there := parts[PartReason]; there {
-		return out, json.Unmarshal(raw, &out.Reason)
+		err = json.Unmarshal(raw, &out.Reason)
 	}
-	return out, nil
+	return out, of, err
+}
+
+// ReadGrant reads the part "grant": a token, which is canonical as it is written.
+func ReadGrant(part []byte) (token string, err error) {
+	if tree, ok := intents.Tree(string(part)); ok {
+		if token, ok = tree.(string); ok {
+			return token, nil
+		}
+	}
+	return token, json.Unmarshal(part, &token)
 }
 
 // Lines returns what was written while the intent of an outcome was carried out; none if erased.
