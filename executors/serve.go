@@ -212,24 +212,23 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Durat
 	if len(dispatch) > maxDispatch {
 		return nil, 0, intents.Refuse(intents.PayloadTooLarge, "", "dispatch has more than 1 MiB")
 	}
-	var d intents.Dispatch
-	if err := intents.UnmarshalStrict(dispatch, &d); err != nil {
+	d, err := intents.ReadDispatch(dispatch)
+	if err != nil {
 		return nil, 0, notDispatch()
 	}
 	t, err := intents.OpenTicket(d.Ticket, intents.KeysFunc(s.routerKey))
 	if err != nil {
 		return nil, 0, err
 	}
-	payload, ok := named(d, t.IntentID)
 	switch {
 	case t.Issuer != s.cfg.Origin:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is from another log")
 	case t.Executor != s.cfg.Name:
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "ticket is for another executor")
-	case !ok:
+	case !d.Names(t.IntentID):
 		return nil, 0, intents.Refuse(intents.SignatureInvalid, "", "intent is not the one that the ticket names")
 	}
-	b, err := intents.ReadBody(payload)
+	b, err := d.Body()
 	if err != nil {
 		return nil, 0, intents.Refuse(intents.SchemaInvalid, "", "intent does not match the schema of the envelope")
 	}
@@ -263,17 +262,6 @@ var errUnstarted = errors.New("the ticket's begin_by has passed")
 
 func notDispatch() error {
 	return intents.Refuse(intents.SchemaInvalid, "", "dispatch is not {header, payload, ticket}")
-}
-
-// named finds the bytes that the intent_id names. A sender's JSON encoder may have escaped a
-// character of the payload differently; the canonical form was signed, so it is tried as well. The
-// digest decides.
-func named(d intents.Dispatch, id string) (payload []byte, ok bool) {
-	if intents.IntentID(d.Header, d.Payload) == id {
-		return d.Payload, true
-	}
-	canonical, err := intents.Canonical(d.Payload)
-	return canonical, err == nil && intents.IntentID(d.Header, canonical) == id
 }
 
 func newIntent(t intents.Ticket, b intents.Body) *Intent {

@@ -37,7 +37,8 @@ type canonical struct {
 	bytes          []byte
 	tree           any  // as encoding/json reads it with UseNumber; its strings are parts of one copy
 	sig, transient span // the root's members of these names
-	args           span // the value of the root's intent.args
+	args           span // the value of intent.args of the envelope
+	payload        span // of a dispatch: the value of its member of this name, which is the envelope
 }
 
 // span is a range of bytes. Only the root begins at 0, so an empty span means that there is none.
@@ -95,8 +96,9 @@ type scanner struct {
 	plant bool // the tree is wanted
 	apart bool // its strings are copies, and no parts of the text
 
-	within               string // the root's member that is being read
-	sig, transient, args span
+	above                         int    // levels above the envelope: 1 in a dispatch
+	within                        string // the envelope's member that is being read
+	sig, transient, args, payload span
 }
 
 // scan reads bytes that are canonical, and plants their tree if that is wanted.
@@ -109,8 +111,12 @@ func scan(b []byte, plant bool) (canonical, bool) {
 // scanText is scan for a text; without its bytes.
 func scanText(text string, plant bool) (canonical, bool) {
 	s := scanner{text: text, plant: plant}
+	return s.canonical()
+}
+
+func (s *scanner) canonical() (canonical, bool) {
 	tree, ok := s.document()
-	return canonical{nil, tree, s.sig, s.transient, s.args}, ok
+	return canonical{nil, tree, s.sig, s.transient, s.args, s.payload}, ok
 }
 
 func (s *scanner) document() (any, bool) {
@@ -206,7 +212,7 @@ func (s *scanner) object(depth int) (any, bool) {
 			return nil, false
 		}
 		at := s.i
-		if depth == 1 {
+		if depth == 1+s.above {
 			s.within = inside
 		}
 		v, ok := s.value(depth + 1)
@@ -214,12 +220,14 @@ func (s *scanner) object(depth int) (any, bool) {
 			return nil, false
 		}
 		switch {
-		case depth == 1 && s.within == "sig":
+		case depth == 1+s.above && s.within == "sig":
 			s.sig = span{start, s.i}
-		case depth == 1 && s.within == "transient":
+		case depth == 1+s.above && s.within == "transient":
 			s.transient = span{start, s.i}
-		case depth == 2 && s.within == "intent" && inside == "args":
+		case depth == 2+s.above && s.within == "intent" && inside == "args":
 			s.args = span{at, s.i}
+		case depth == s.above && inside == "payload":
+			s.payload = span{at, s.i}
 		}
 		if s.plant {
 			members[s.unquote(start, at-1, escaped)] = v
