@@ -25,6 +25,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"sync"
 	"time"
 
 	"aob.dev/writ/schemas"
@@ -266,8 +267,14 @@ func IntentID(header string, canonical []byte) string {
 	if header == "" {
 		return Digest(canonical)
 	}
-	return Digest(signingInput(header, canonical))
+	room := rooms.Get().(*[]byte) //nolint:forcetypeassert // New makes no other
+	defer rooms.Put(room)
+	*room = appendSigningInput((*room)[:0], header, canonical)
+	return Digest(*room)
 }
+
+// rooms are buffers for what is not retained.
+var rooms = sync.Pool{New: func() any { return new([]byte) }}
 
 // Digest is "sha256:" and the hex SHA-256 of b.
 func Digest(b []byte) string {

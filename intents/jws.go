@@ -64,16 +64,20 @@ func validKID(kid string) bool {
 // oneSpelling: base64url as it is encoded. The decoder skips line ends, and a
 // lenient one ignores unused bits: either would give one token many spellings.
 func oneSpelling(encoded string) bool {
-	var room [64]byte // for a kid or a signature; what is longer is allocated
-	_, err := b64.AppendDecode(room[:0], []byte(encoded))
+	room := rooms.Get().(*[]byte) //nolint:forcetypeassert // New makes no other
+	defer rooms.Put(room)
+	var err error
+	*room, err = b64.AppendDecode((*room)[:0], []byte(encoded))
 	return err == nil && !strings.ContainsAny(encoded, "\r\n")
 }
 
 // signingInput is what is signed (RFC 7515 §5.1).
 func signingInput(header string, payload []byte) []byte {
-	input := make([]byte, 0, len(header)+1+b64.EncodedLen(len(payload))+1+signatureText) // and room for a signature
-	input = append(append(input, header...), '.')
-	return b64.AppendEncode(input, payload)
+	return appendSigningInput(make([]byte, 0, len(header)+1+b64.EncodedLen(len(payload))+1+signatureText), header, payload) // and room for a signature
+}
+
+func appendSigningInput(b []byte, header string, payload []byte) []byte {
+	return b64.AppendEncode(append(append(b, header...), '.'), payload)
 }
 
 // sign returns what is signed for a payload, which begins with the protected header, and the signature.

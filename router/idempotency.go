@@ -26,7 +26,7 @@ type duplicate struct {
 // state.
 func (r *Router) idempotency(ctx context.Context, d *decision) error {
 	pr := d.env.Principal()
-	d.key = storage.IntentKey(r.cfg.KeySecret, pr.Tenant, pr.UserID, d.env.Type(), d.env.Constraints().IdempotencyKey)
+	d.key = r.keys.Key(pr.Tenant, pr.UserID, d.env.Type(), d.env.Constraints().IdempotencyKey)
 	if taken, err := r.isDuplicate(ctx, d); taken || err != nil {
 		return err
 	}
@@ -145,7 +145,7 @@ func (r *Router) checkKeySecret(ctx context.Context) error {
 		if err != nil {
 			return fmt.Errorf("record %d: %w", at, err)
 		}
-		if d.Key != storage.IntentKey(r.cfg.KeySecret, b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String() {
+		if d.Key != r.keys.Key(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String() {
 			return errors.New("the secret of idempotency keys is not the one that this log was written with: put the right keys/tags back (in a cell: the file idempotency of the router's keys)")
 		}
 		return nil

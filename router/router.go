@@ -107,6 +107,7 @@ type Router struct {
 	erasing    sync.Mutex // one erasure at a time
 	users      users
 	grants     intents.Grants
+	keys       *storage.IntentKeys
 	waiters    waiters
 	running    sync.WaitGroup // released intents that are being executed
 	metrics    Metrics
@@ -133,7 +134,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now), refusals: newRefusals(cfg.Log, cfg.Now),
 		slots: ratelimit.NewPlaces(cfg.Slots), childSlots: ratelimit.NewPlaces(cfg.ChildSlots), waits: ratelimit.NewPlaces(cfg.Waits),
-		batches: ratelimit.PlacesOf(batchShares),
+		batches: ratelimit.PlacesOf(batchShares), keys: storage.NewIntentKeys(cfg.KeySecret),
 	}
 	r.state.OnOutcome(r.waiters.done)
 	r.breakers = breakers.New(*cfg.Breakers, cfg.BreakerStore, cfg.Now, cfg.Log, r.breakerChanged)

@@ -145,7 +145,7 @@ func newProof(r *Router, engine *policies.Engine) (*proof, error) {
 	}
 	own := r.cfg
 	own.State, own.Journal, own.Policy, own.Term = fresh, emptyJournal{}, policies.NewLive(engine), nil
-	world := &Router{cfg: own, state: fresh}
+	world := &Router{cfg: own, state: fresh, keys: storage.NewIntentKeys(own.KeySecret)}
 	return &proof{router: world, planner: signers[intents.RolePlanner], grant: grant, origin: origin, now: now}, nil
 }
 

@@ -114,6 +114,9 @@ func (d *Directory) Capabilities(tenant string, roles []string) (caps []string, 
 }
 
 func (t *tenant) capabilities(roles []string) (caps []string) {
+	if len(roles) == 1 {
+		return slices.Clip(t.Roles[roles[0]])
+	}
 	for _, r := range roles {
 		caps = append(caps, t.Roles[r]...)
 	}

@@ -17,6 +17,7 @@ import (
 	"iter"
 	"regexp"
 	"slices"
+	"sync"
 	"time"
 
 	"aob.dev/writ/intents"
@@ -170,25 +171,50 @@ func KeySecret(tags []byte) ([]byte, error) {
 	return hkdf.Key(sha256.New, tags, nil, "writ idempotency keys v1\n", sha256.Size)
 }
 
-// IntentKey is the idempotency key, scoped to tenant, user and type: an HMAC-SHA-256 under the
-// log's secret. A record keeps it for good, so without the secret nobody can confirm what
-// the key was, which may hold a person's words. Without a secret it is for comparisons in memory.
+// IntentKeys makes idempotency keys under the secret of a log. Safe for concurrent use.
+type IntentKeys struct{ hashes sync.Pool }
+
+// NewIntentKeys makes keys under a secret. Without one they are for comparisons in memory.
+func NewIntentKeys(secret []byte) *IntentKeys {
+	return &IntentKeys{sync.Pool{New: func() any { return &keyHash{Hash: hmac.New(sha256.New, secret)} }}}
+}
+
+// Key is the idempotency key, scoped to tenant, user and type: an HMAC-SHA-256 under the log's
+// secret. A record keeps it for good, so without the secret nobody can confirm what the key was,
+// which may hold a person's words.
+func (k *IntentKeys) Key(tenant, user, typ, key string) Key {
+	h := k.hashes.Get().(*keyHash) //nolint:forcetypeassert // New makes no other
+	defer k.hashes.Put(h)
+	return h.key("intent", tenant, user, typ, key)
+}
+
+// IntentKey is one key of NewIntentKeys.
 func IntentKey(secret []byte, tenant, user, typ, key string) Key {
-	return hashKey(hmac.New(sha256.New, secret), "intent", tenant, user, typ, key)
+	return NewIntentKeys(secret).Key(tenant, user, typ, key)
 }
 
 // RefusalKey is the key of a refusal, so that it is recorded once per intent and
 // code.
-func RefusalKey(intentID, code string) Key { return hashKey(sha256.New(), "refusal", intentID, code) }
+func RefusalKey(intentID, code string) Key {
+	return (&keyHash{Hash: sha256.New()}).key("refusal", intentID, code)
+}
 
-func hashKey(h hash.Hash, parts ...string) Key {
-	var n [4]byte
+// keyHash hashes the parts of keys, one key after the other.
+type keyHash struct {
+	hash.Hash
+	room []byte
+}
+
+func (h *keyHash) key(parts ...string) Key {
+	h.room = h.room[:0]
 	for _, p := range parts {
-		binary.BigEndian.PutUint32(n[:], uint32(len(p))) //nolint:gosec // G115: parts are bounded by the 48 KiB envelope
-		h.Write(n[:])
-		h.Write([]byte(p))
+		h.room = binary.BigEndian.AppendUint32(h.room, uint32(len(p))) //nolint:gosec // G115: parts are bounded by the 48 KiB envelope
+		h.room = append(h.room, p...)
 	}
-	return Key(h.Sum(nil)[:16])
+	h.Reset()
+	h.Write(h.room)
+	h.room = h.Sum(h.room[:0])
+	return Key(h.room[:16])
 }
 
 // NoPosition is the position of a subject that no record wrote and the holder of a free key.

@@ -106,7 +106,7 @@ func Append(b []byte, e storage.Entry, fresh func() (slot uint64, key Key, err e
 			return nil, err
 		}
 		b = binary.AppendUvarint(b, slot)
-		b = appendEncrypted(b, key, partsOf(e.Record, names), b[covered:])
+		b = appendEncrypted(b, covered, key, e.Record, names)
 	}
 	return b, nil
 }

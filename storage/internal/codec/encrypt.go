@@ -72,18 +72,21 @@ func Read(raw []byte) (k Key, err error) {
 	return k, nil
 }
 
-// partsOf is the plaintext of parts.
-func partsOf(r storage.Record, names []string) []byte {
-	size := 0
+// sizeOf bounds the plaintext of parts.
+func sizeOf(r storage.Record, names []string) (size int) {
 	for _, name := range names {
 		size += len(r.Salts[name]) + len(r.Parts[name]) + 2*binary.MaxVarintLen32
 	}
-	plain := make([]byte, 0, size)
+	return size
+}
+
+// appendParts appends the plaintext of parts.
+func appendParts(b []byte, r storage.Record, names []string) []byte {
 	for _, name := range names {
-		plain = AppendBytes(plain, r.Salts[name])
-		plain = AppendBytes(plain, r.Parts[name])
+		b = AppendBytes(b, r.Salts[name])
+		b = AppendBytes(b, r.Parts[name])
 	}
-	return plain
+	return b
 }
 
 func aead(key Key) cipher.AEAD {
@@ -113,12 +116,18 @@ func Decrypt(key Key, box, covered []byte) ([]byte, error) {
 	return plain, nil
 }
 
-// appendEncrypted appends the length of what follows, a random nonce and the ciphertext. covered,
-// which may be in b, cannot be changed unnoticed either.
-func appendEncrypted(b []byte, key Key, plain, covered []byte) []byte {
+// appendEncrypted appends the length of what follows, a random nonce and the ciphertext of parts. What
+// is in b from covered on cannot be changed unnoticed either. The plaintext is behind the ciphertext
+// meanwhile, in room that b has anyway.
+func appendEncrypted(b []byte, covered int, key Key, r storage.Record, names []string) []byte {
 	a := aead(key)
+	size := sizeOf(r, names)
+	most := len(b) + binary.MaxVarintLen64 + size + a.Overhead()
+	b = slices.Grow(b, most+size-len(b))
+	plain := appendParts(b[most:most], r, names)
+	covers := b[covered:]
 	b = binary.AppendUvarint(b, uint64(len(plain)+a.Overhead())) //nolint:gosec // G115: a length
-	return a.Seal(b, nil, plain, covered)                        //nolint:gosec // G407: it makes a random nonce itself
+	return a.Seal(b, nil, plain, covers)                         //nolint:gosec // G407: it makes a random nonce itself
 }
 
 // ciphertext is parts of a body that are encrypted under one key.
