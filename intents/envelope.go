@@ -125,7 +125,7 @@ func (u *Unverified) TraceID() string { return u.body.TraceID }
 type Envelope struct {
 	u         *Unverified
 	signer    Key
-	grant     *Grant
+	granted   verifiedGrant // none for operators
 	principal Principal
 	args      any // the tree of the arguments
 }
@@ -171,7 +171,7 @@ func (e *Envelope) StringsArg(name string) []string {
 func (e *Envelope) Claimed() []string { return e.u.body.Actor.Roles }
 
 // Grant is the verified grant; nil for operators.
-func (e *Envelope) Grant() *Grant { return e.grant }
+func (e *Envelope) Grant() *Grant { return e.granted.grant }
 
 // GrantToken is the grant as received.
 func (e *Envelope) GrantToken() string { return e.u.body.Actor.Grant }

@@ -83,48 +83,49 @@ func IssueGrant(key Signer, g Grant) (string, error) { return SignCompact(key, T
 // OpenGrant verifies a grant for an audience at a time. A zero now leaves out
 // expiry: accepted intents are judged as of their own position.
 func OpenGrant(token, audience string, keys Keys, now time.Time) (Grant, error) {
-	g, err := (*Grants)(nil).open(token, audience, keys, now)
+	row, err := (*Grants)(nil).open(token, audience, keys, now, verifiedGrant{})
 	if err != nil {
 		return Grant{}, err
 	}
-	return *g, nil
+	return *row.grant, nil
 }
 
-// open is OpenGrant that asks the remembered grants first. The grant is
-// shared: do not modify it.
-func (m *Grants) open(token, audience string, keys Keys, now time.Time) (*Grant, error) {
-	g, key, err := m.verified(token, keys)
+// open is OpenGrant that asks for what was verified before: row, or the remembered grants. The grant
+// is shared: do not modify it.
+func (m *Grants) open(token, audience string, keys Keys, now time.Time, row verifiedGrant) (verifiedGrant, error) {
+	row, key, err := m.verified(token, keys, row)
 	if err != nil {
 		reason := "grant is not valid"
 		if r := (*Refusal)(nil); errors.As(err, &r) {
 			reason = "grant: " + r.Reason
 		}
-		return nil, Refuse(GrantInvalid, "/actor/grant", reason)
+		return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", reason)
 	}
+	g := row.grant
 	switch {
 	case key.Role != RoleGateway:
-		return nil, Refuse(GrantInvalid, "/actor/grant", "grant is not signed by a gateway")
+		return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant is not signed by a gateway")
 	case g.Issuer != audience || g.Audience != audience:
-		return nil, Refuse(GrantInvalid, "/actor/grant", "grant is for another log")
+		return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant is for another log")
 	case g.Subject == "" || g.Tenant == "" || g.ID == "":
-		return nil, Refuse(GrantInvalid, "/actor/grant", "grant names no subject, tenant or id")
+		return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant names no subject, tenant or id")
 	case g.Use != "" && !g.Reads():
-		return nil, Refuse(GrantInvalid, "/actor/grant", "grant has an unknown use")
+		return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant has an unknown use")
 	case g.IssuedAt < 0 || g.IssuedAt > maxUnix || g.Expires <= g.IssuedAt || g.Expires > g.IssuedAt+int64(g.life()/time.Second):
-		return nil, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes, or one for reading than 5")
+		return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant lives longer than 15 minutes, or one for reading than 5")
 	}
 	if !now.IsZero() {
 		if !key.NotAfter.IsZero() && now.After(key.NotAfter) {
-			return nil, Refuse(GrantInvalid, "/actor/grant", "the gateway's key is past its not_after")
+			return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "the gateway's key is past its not_after")
 		}
 		if now.After(time.Unix(g.Expires, 0).Add(Leeway)) {
-			return nil, Refuse(GrantInvalid, "/actor/grant", "grant has expired")
+			return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant has expired")
 		}
 		if now.Before(time.Unix(g.IssuedAt, 0).Add(-Leeway)) {
-			return nil, Refuse(GrantInvalid, "/actor/grant", "grant is not valid yet")
+			return verifiedGrant{}, Refuse(GrantInvalid, "/actor/grant", "grant is not valid yet")
 		}
 	}
-	return g, nil
+	return row, nil
 }
 
 // SignerOf is the kid that the header of a compact JWS names; empty where it

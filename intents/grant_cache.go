@@ -29,36 +29,40 @@ type verifiedGrant struct {
 	public ed25519.PublicKey
 }
 
-// verified returns the claims of a grant, which are shared, and the key that signed it.
-func (m *Grants) verified(token string, keys Keys) (*Grant, Key, error) {
-	if row, ok := m.get(token); ok {
+// verified returns the claims of a grant, which are shared, and the key that signed it. row is
+// what was verified of the same token before, if anything was.
+func (m *Grants) verified(token string, keys Keys, row verifiedGrant) (verifiedGrant, Key, error) {
+	if row.grant == nil {
+		row = m.get(token)
+	}
+	if row.grant != nil {
 		key, err := keys.Key(row.kid)
 		if err != nil {
-			return nil, Key{}, err
+			return verifiedGrant{}, Key{}, err
 		}
 		if key.Public.Equal(row.public) {
-			return row.grant, key, nil
+			return row, key, nil
 		}
 	}
 	g := &Grant{}
 	key, err := OpenCompact(token, TypGrant, keys, g)
 	if err != nil {
-		return nil, Key{}, err
+		return verifiedGrant{}, Key{}, err
 	}
+	row = verifiedGrant{g, key.KID, key.Public}
 	if key.Role == RoleGateway { // what others sign is refused and would only fill the room
-		m.put(strings.Clone(token), verifiedGrant{g, key.KID, key.Public}) // the token is a part of its envelope
+		m.put(strings.Clone(token), row) // the token is a part of its envelope
 	}
-	return g, key, nil
+	return row, key, nil
 }
 
-func (m *Grants) get(token string) (verifiedGrant, bool) {
+func (m *Grants) get(token string) verifiedGrant {
 	if m == nil {
-		return verifiedGrant{}, false
+		return verifiedGrant{}
 	}
 	m.mu.RLock()
 	defer m.mu.RUnlock()
-	row, ok := m.rows[token]
-	return row, ok
+	return m.rows[token]
 }
 
 func (m *Grants) put(token string, row verifiedGrant) {

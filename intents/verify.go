@@ -28,11 +28,11 @@ func (u *Unverified) Verify(v Verifier) (*Envelope, error) {
 	if err := u.signedBy(key); err != nil {
 		return nil, err
 	}
-	return u.under(key, v)
+	return u.under(key, v, verifiedGrant{})
 }
 
 // Reverify verifies an envelope again, by other keys and at another time: all that Verify does except the
-// signature, which is not computed again if its key is the same.
+// signatures of envelope and grant: one is not computed again if its key is the same.
 func (e *Envelope) Reverify(v Verifier) (*Envelope, error) {
 	key, err := v.Keys.Key(e.u.kid)
 	if err != nil {
@@ -41,7 +41,7 @@ func (e *Envelope) Reverify(v Verifier) (*Envelope, error) {
 	if len(e.signer.Public) != ed25519.PublicKeySize || !key.Public.Equal(e.signer.Public) || key.Raw != e.signer.Raw {
 		return e.u.Verify(v)
 	}
-	return e.u.under(key, v)
+	return e.u.under(key, v, e.granted)
 }
 
 func (u *Unverified) signedBy(key Key) error {
@@ -61,14 +61,14 @@ func (u *Unverified) signedBy(key Key) error {
 }
 
 // under returns the envelope under the key that signed it, if the key may still sign and the actor claims no more than the grant.
-func (u *Unverified) under(key Key, v Verifier) (*Envelope, error) {
+func (u *Unverified) under(key Key, v Verifier, granted verifiedGrant) (*Envelope, error) {
 	if !v.Now.IsZero() && !key.NotAfter.IsZero() && v.Now.After(key.NotAfter) {
 		return nil, Refuse(KeyRevoked, "/sig", "key is past its not_after")
 	}
 	if u.body.Constraints.Audience != v.Origin {
 		return nil, Refuse(SignatureInvalid, "/constraints/audience", "intent is for another log")
 	}
-	e := &Envelope{u: u, signer: key, args: u.args}
+	e := &Envelope{u: u, signer: key, args: u.args, granted: granted}
 	if err := e.setPrincipal(v); err != nil {
 		return nil, err
 	}
@@ -93,10 +93,11 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	if a.Grant == "" {
 		return Refuse(GrantInvalid, "/actor/grant", "intent carries no grant")
 	}
-	g, err := v.Grants.open(a.Grant, v.Origin, v.Keys, v.Now)
+	row, err := v.Grants.open(a.Grant, v.Origin, v.Keys, v.Now, e.granted)
 	if err != nil {
 		return err
 	}
+	g := row.grant
 	switch {
 	case a.UserID != g.Subject || a.Tenant != g.Tenant:
 		return Refuse(RBACForbidden, "/actor", "actor is not the one whom the grant names")
@@ -111,7 +112,7 @@ func (e *Envelope) setPrincipal(v Verifier) error {
 	case !g.Serves(c):
 		return Refuse(GrantInvalid, "/actor/grant", "standing grant is for other work")
 	}
-	e.grant = g
+	e.granted = row
 	e.principal = Principal{UserID: g.Subject, Tenant: g.Tenant, Roles: g.Roles, Session: g.Session}
 	return nil
 }

@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
 )
 
 // readReport reads an executor's report. No member may occur twice, not even in another case. The
@@ -45,7 +46,8 @@ func readReport(raw []byte, report *intents.Report) error {
 func checked(row catalog.Row, report intents.Report) error {
 	// Later readers of the result must be able to read what its schema was checked against.
 	var refusal *intents.Refusal
-	if report.Result != nil && errors.As(intents.Unambiguous(report.Result), &refusal) {
+	value, canonical := intents.Tree(string(report.Result))
+	if report.Result != nil && !canonical && errors.As(intents.Unambiguous(report.Result), &refusal) {
 		return intents.Refuse(intents.ExecutorFailed, refusal.Pointer, "the executor's result can be read in two ways: "+refusal.Reason)
 	}
 	switch report.Status {
@@ -54,7 +56,13 @@ func checked(row catalog.Row, report intents.Report) error {
 		if err != nil {
 			return err
 		}
-		if v := s.ValidateBytes(report.Result); len(v) > 0 {
+		var v []schemas.Violation
+		if canonical {
+			v = s.Validate(value)
+		} else {
+			v = s.ValidateBytes(report.Result)
+		}
+		if len(v) > 0 {
 			return intents.Refuse(intents.ExecutorFailed, v[0].Pointer, "the executor's result does not match its schema: "+v[0].Reason)
 		}
 		return nil
