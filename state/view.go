@@ -1,7 +1,7 @@
 package state
 
 import (
-	"maps"
+	"cmp"
 	"slices"
 	"strings"
 	"time"
@@ -15,11 +15,12 @@ import (
 // as it was when the view began: if a subject has changed since, its commit is stale. One
 // goroutine uses it.
 type View struct {
-	s       *State
-	asOf    int64            // position after the last record when the view began
-	dir     *Directory       // in force then; nil: the holder of the lock reads that of the state
-	types   *catalog.Catalog // while an intent is judged
-	asserts map[storage.Subject]int64
+	s      *State
+	asOf   int64                        // position after the last record when the view began
+	dir    *Directory                   // in force then; nil: the holder of the lock reads that of the state
+	types  *catalog.Catalog             // while an intent is judged
+	reads  []storage.Assert             // in order of reading
+	lookup map[storage.Subject]struct{} // the subjects of reads, once there are more than few
 
 	Budget *intents.BudgetInput // read by the decision; nil: none
 	Edges  []intents.EdgeInput  // same
@@ -40,7 +41,7 @@ func (s *State) View() *View {
 
 // view is View with the lock held.
 func (s *State) view() *View {
-	return &View{s: s, asOf: s.next, asserts: make(map[storage.Subject]int64, 6)}
+	return &View{s: s, asOf: s.next}
 }
 
 // AsOf is the position after the last record when the view began, for its commit.
@@ -51,7 +52,7 @@ const changed = storage.NoPosition - 1
 
 // addRead records the position of a subject. The lock must be held.
 func (v *View) addRead(subject storage.Subject) {
-	if _, ok := v.asserts[subject]; ok {
+	if v.HasRead(subject) {
 		return // the first read counts
 	}
 	at, ok := v.s.lastWrites[subject]
@@ -61,20 +62,38 @@ func (v *View) addRead(subject storage.Subject) {
 	case at >= v.asOf:
 		at = changed // since the view began
 	}
-	v.asserts[subject] = at
+	if v.reads == nil {
+		v.reads = make([]storage.Assert, 0, few)
+	}
+	v.reads = append(v.reads, storage.Assert{Subject: subject, At: at})
+	switch {
+	case len(v.reads) == few+1:
+		v.lookup = make(map[storage.Subject]struct{}, 2*few)
+		for _, a := range v.reads {
+			v.lookup[a.Subject] = struct{}{}
+		}
+	case len(v.reads) > few:
+		v.lookup[subject] = struct{}{}
+	}
 }
+
+// few is how many reads are looked through; most decisions have no more.
+const few = 12
 
 // HasRead reports whether the decision has read a subject.
 func (v *View) HasRead(subject storage.Subject) bool {
-	_, ok := v.asserts[subject]
-	return ok
+	if v.lookup != nil {
+		_, ok := v.lookup[subject]
+		return ok
+	}
+	return slices.ContainsFunc(v.reads, func(a storage.Assert) bool { return a.Subject == subject })
 }
 
 // HasReadIntents reports whether the decision has read a plan, a task or another intent: intents
 // that executors carry out change these, too.
 func (v *View) HasReadIntents() bool {
-	for subject := range v.asserts {
-		switch kind, _, _ := strings.Cut(string(subject), "/"); kind {
+	for _, a := range v.reads {
+		switch kind, _, _ := strings.Cut(string(a.Subject), "/"); kind {
 		case "plan", "planstate", "effects", "task", "intent", "session", "request", "schedules":
 			return true
 		}
@@ -84,10 +103,8 @@ func (v *View) HasReadIntents() bool {
 
 // Asserts are the decision's reads, for its commit.
 func (v *View) Asserts() []storage.Assert {
-	out := make([]storage.Assert, 0, len(v.asserts))
-	for _, subject := range slices.Sorted(maps.Keys(v.asserts)) {
-		out = append(out, storage.Assert{Subject: subject, At: v.asserts[subject]})
-	}
+	out := slices.Clone(v.reads)
+	slices.SortFunc(out, func(a, b storage.Assert) int { return cmp.Compare(a.Subject, b.Subject) })
 	return out
 }
 
