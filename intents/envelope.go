@@ -173,6 +173,14 @@ func (e *Envelope) Claimed() []string { return e.u.body.Actor.Roles }
 // Grant is the verified grant; nil for operators.
 func (e *Envelope) Grant() *Grant { return e.granted.grant }
 
+// GrantSigner is SignerOf the grant.
+func (e *Envelope) GrantSigner() string {
+	if e.granted.grant == nil {
+		return SignerOf(e.GrantToken())
+	}
+	return e.granted.kid
+}
+
 // GrantToken is the grant as received.
 func (e *Envelope) GrantToken() string { return e.u.body.Actor.Grant }
 

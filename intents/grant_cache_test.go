@@ -53,8 +53,17 @@ func TestGrantsAskTheKeyEachTime(t *testing.T) {
 	var grants Grants
 	token := vectorGrant(unchanged)
 	keys := ring(vectorKeys()...)
+	var envelopes verifiedGrant // what an envelope knows of its grant, once it was opened
 	open := func() (*Grant, error) {
 		row, err := grants.open(token, vectorOrigin, keys, vectorNow, verifiedGrant{})
+		if envelopes.grant != nil {
+			if _, again := (*Grants)(nil).open(token, vectorOrigin, keys, vectorNow, envelopes); cmp.Diff(err, again) != "" {
+				t.Errorf("looked up: %v, known to the envelope: %v", err, again)
+			}
+		}
+		if err == nil {
+			envelopes = row
+		}
 		return row.grant, err
 	}
 	want, err := OpenGrant(token, vectorOrigin, keys, vectorNow)
@@ -93,7 +102,7 @@ func TestGrantsAskTheKeyEachTime(t *testing.T) {
 
 func TestGrantsKeepGatewaysOnly(t *testing.T) {
 	var grants Grants
-	if _, err := grants.open(grantBy(vManager, TypGrant, unchanged), vectorOrigin, ring(vectorKeys()...), vectorNow); CodeOf(err) != GrantInvalid {
+	if _, err := grants.open(grantBy(vManager, TypGrant, unchanged), vectorOrigin, ring(vectorKeys()...), vectorNow, verifiedGrant{}); CodeOf(err) != GrantInvalid {
 		t.Fatal(err)
 	}
 	if len(grants.rows) != 0 {

@@ -260,8 +260,8 @@ func (e revokedError) Unwrap() error { return e.Refusal }
 func (r *Router) revokedSince(env *intents.Envelope) error {
 	v := r.state.View()
 	_, err := v.Key(env.Signer().KID)
-	if token := env.GrantToken(); err == nil && token != "" {
-		if _, err = v.Key(intents.SignerOf(token)); err == nil {
+	if err == nil && env.GrantToken() != "" {
+		if _, err = v.Key(env.GrantSigner()); err == nil {
 			err = revoked(env, v)
 		}
 		if g := env.Grant(); err == nil && g != nil {
