@@ -76,7 +76,7 @@ func TestBenchSimulate(t *testing.T) {
 	}
 	for args, want := range map[string]string{
 		"cell --simulate": "--intents-per-second", "decide --simulate": "cell alone", "cell --simulate --intents-per-second 0": "0 intents per second", "nonsense": "decide|", "decide --time soon": "-time",
-		"decide --runs 0": "--runs 0", "decide --time 1ms --out /nowhere/out": "--out", "decide --compare /nowhere": "--compare",
+		"decide --runs 0": "--runs 0", "journal --time 1ms --out /nowhere/out": "--out", "decide --compare /nowhere": "--compare",
 		"cell --simulate --agents 5 --assume zipf": "--assume", "cell --simulate --agents 5 --measured /nowhere": "--measured",
 		"cell --simulate --intents-per-second 100000 --assume zipf=1": "largest tenant",
 	} {
@@ -92,7 +92,7 @@ func TestRows(t *testing.T) {
 	measured := func(args ...string) string {
 		t.Helper()
 		var out bytes.Buffer
-		if err := run(t.Context(), append([]string{"decide", "--time", "1ms"}, args...), &out, io.Discard); err != nil {
+		if err := run(t.Context(), append([]string{"journal", "--time", "1ms"}, args...), &out, io.Discard); err != nil {
 			t.Fatal(err)
 		}
 		return out.String()
