@@ -16,7 +16,7 @@ type Dispatch struct {
 
 // Encode returns the message. Its payload is canonical, and the others are base64url and dots, so
 // that nothing is escaped: it is canonical, too.
-func (d Dispatch) Encode() []byte {
+func (d *Dispatch) Encode() []byte {
 	return slices.Concat([]byte(`{"header":"`), []byte(d.Header), []byte(`","payload":`), d.Payload, []byte(`,"ticket":"`), []byte(d.Ticket), []byte(`"}`))
 }
 

@@ -218,7 +218,7 @@ func (r *Router) requestOnce(ctx context.Context, x *execution, inputs []intents
 	if err != nil {
 		return report, err
 	}
-	msg := intents.Dispatch{Header: x.env.Header(), Payload: x.env.Canonical(), Ticket: token}.Encode()
+	msg := (&intents.Dispatch{Header: x.env.Header(), Payload: x.env.Canonical(), Ticket: token}).Encode()
 	if err := r.revokedSince(x.env); err != nil {
 		return report, err
 	}
