@@ -31,11 +31,10 @@ func readApart(payload string) (Body, error) {
 
 // body validates a canonical payload and decodes it.
 func (c canonical) body() (Body, error) {
-	if !unsignedShape(c.tree) {
+	if !plainEnvelope(c.tree) {
 		if v := schemas.Unsigned().Validate(c.tree); len(v) > 0 {
 			return Body{}, Invalid("", v)
 		}
-		return Body{}, noEnvelope()
 	}
 	return bodyOf(c.tree, c.bytes[c.args.from:c.args.to:c.args.to])
 }

@@ -78,6 +78,9 @@ func TestBodyIsRead(t *testing.T) {
 		if !agree(t, canonicalBody(t, b)) {
 			t.Errorf("%s: refused", name)
 		}
+		if c, _ := scan(canonicalBody(t, b), true); !plainEnvelope(c.tree) {
+			t.Errorf("%s: only the schema takes it", name)
+		}
 	}
 }
 

@@ -25,10 +25,9 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"strings"
 	"sync"
 	"time"
-
-	"aob.dev/writ/schemas"
 )
 
 // Version of the envelope.
@@ -293,10 +292,13 @@ func Digest(b []byte) string {
 	return string(text[:])
 }
 
-var digestForm = schemas.MustPattern(`^sha256:[0-9a-f]{64}$`)
+var hexDigits = letters("0123456789abcdef")
 
 // IsDigest reports whether s has the form of a Digest.
-func IsDigest(s string) bool { return digestForm.MatchString(s) }
+func IsDigest(s string) bool {
+	digits, ok := strings.CutPrefix(s, "sha256:")
+	return ok && hexDigits.spell(digits, 2*sha256.Size, 2*sha256.Size)
+}
 
 // AsRecorded returns a recorded intent whose key no longer verifies it, so that it
 // can still be named and ended. It must not be carried out: it has no

@@ -54,7 +54,6 @@ var embedded = sync.OnceValues(load)
 func load() (*library, error) {
 	l := &library{docs: map[string]document{}, compiled: map[string]*Schema{}, compiler: newCompiler()}
 	l.compiler.AssertFormat()
-	l.compiler.UseRegexpEngine(regexpEngine)
 	err := fs.WalkDir(files, ".", func(path string, entry fs.DirEntry, err error) error {
 		if err != nil || entry.IsDir() {
 			return err
@@ -143,27 +142,6 @@ var unsigned = sync.OnceValue(func() *Schema {
 	return s
 })
 
-// Visible matches texts without control and invisible characters.
-func Visible() *Pattern { return visibleText() }
-
-var visibleText = sync.OnceValue(func() *Pattern {
-	var envelope struct {
-		Definitions struct {
-			Text struct {
-				Pattern string `json:"pattern"`
-			} `json:"text"`
-		} `json:"definitions"`
-	}
-	source, err := Source(Base + "envelope.json")
-	if err == nil {
-		err = json.Unmarshal(source, &envelope)
-	}
-	if err != nil {
-		panic(err) // embedded at build time
-	}
-	return MustPattern(envelope.Definitions.Text.Pattern)
-})
-
 func unsignedSchema() (*Schema, error) {
 	published, err := Lookup(Base + "envelope.json")
 	if err != nil {
@@ -191,7 +169,6 @@ func unsignedSchema() (*Schema, error) {
 	}
 	c := newCompiler()
 	c.AssertFormat()
-	c.UseRegexpEngine(regexpEngine)
 	if err := c.AddResource(id, tree); err != nil {
 		return nil, err
 	}
