@@ -182,12 +182,17 @@ func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d int
 	if err != nil {
 		return res, false, err
 	}
-	q := j.question(e, d, f)
-	res, broken, err = asked(ctx, engine, q)
+	res, broken, err = consistent(ctx, engine, j.question(e, d, f), sampled(j.Position))
 	if errors.Is(err, policies.ErrNotKept) {
 		err = unreplayable("what the intent works on is not in the record any more, and the policy reads it")
 	}
-	if err != nil || broken || !sampled(j.Position) {
+	return res, broken, err
+}
+
+// consistent asks an engine. Of a sample it is an error if an evaluation afresh has another result.
+func consistent(ctx context.Context, engine *policies.Engine, q intents.Question, sample bool) (res policies.Result, broken bool, err error) {
+	res, broken, err = asked(ctx, engine, q)
+	if err != nil || broken || !sample {
 		return res, broken, err
 	}
 	fresh, broken, err := asked(ctx, engine.Forgetful(), q)
@@ -197,6 +202,7 @@ func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d int
 	return res, broken, err
 }
 
+// asked has an engine judge, again if it takes too long.
 func asked(ctx context.Context, engine *policies.Engine, q intents.Question) (res policies.Result, broken bool, err error) {
 	for range patience {
 		if res, broken, err = engine.Judge(ctx, q); !broken {
