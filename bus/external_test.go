@@ -18,6 +18,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/internal/testing/natstest"
 )
 
 // externalName is the executor of a third party.
@@ -94,13 +95,24 @@ func TestExternalExecutors(t *testing.T) {
 	if _, err := request(t, router, "writ.exec.x.acme.echo", "x"); !errors.Is(err, bus.ErrNoResponders) {
 		t.Errorf("after the end: %v", err)
 	}
-	if _, err := nats.Connect(s.URL(), byKey(t, seed)); !errors.Is(err, nats.ErrAuthorization) {
+	if err := knocked(s.URL(), byKey(t, seed)); !errors.Is(err, nats.ErrAuthorization) {
 		t.Errorf("the old key connects: %v", err)
 	}
 	outside(t, s, second)
 	if got, err := request(t, router, "writ.exec.exec_python", "x"); got == "" || err != nil {
 		t.Errorf("our own executor: %q, %v", got, err)
 	}
+}
+
+// knocked connects, hangs up and returns what the server answered.
+func knocked(url string, opts ...nats.Option) error {
+	return natstest.Answer(func() error {
+		nc, err := nats.Connect(url, opts...)
+		if err == nil {
+			nc.Close()
+		}
+		return err
+	})
 }
 
 // An external executor has only the types that it was admitted for. A key is checked by its
@@ -127,7 +139,7 @@ func TestExternalExecutorsAreChecked(t *testing.T) {
 		"its name":              nats.UserInfo(externalName, ""),
 		"its key as password":   nats.UserInfo(externalName, public),
 	} {
-		if _, err := nats.Connect(s.URL(), option); !errors.Is(err, nats.ErrAuthorization) {
+		if err := knocked(s.URL(), option); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -138,7 +150,7 @@ func TestExternalExecutorsAreChecked(t *testing.T) {
 		if err := s.SetExternal([]natsserver.External{o}); err == nil {
 			t.Errorf("%s is let in", name)
 		}
-		if _, err := nats.Connect(s.URL(), byKey(t, seed)); !errors.Is(err, nats.ErrAuthorization) {
+		if err := knocked(s.URL(), byKey(t, seed)); !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%s: who is not in the list connects: %v", name, err)
 		}
 	}

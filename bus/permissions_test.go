@@ -11,6 +11,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/internal/testing/natstest"
 )
 
 // may lists what a connection may publish and subscribe to, of all subjects below; everything
@@ -301,12 +302,15 @@ func TestListenerNeedsPassword(t *testing.T) {
 	good := admitted(t, s, "router").Asks
 	other := admitted(t, s, "router").Asks
 	for _, cred := range []natsserver.Credentials{{}, {User: good.User}, {User: good.User, Password: other.Password}, {User: "nobody", Password: good.Password}, {User: "router", Password: good.Password}} {
-		c, err := bus.Connect(t.Context(), bus.Options{URL: s.URL(), User: cred.User, Password: cred.Password})
+		err := natstest.Answer(func() error {
+			c, err := bus.Connect(t.Context(), bus.Options{URL: s.URL(), User: cred.User, Password: cred.Password})
+			if c != nil {
+				c.Close()
+			}
+			return err
+		})
 		if !errors.Is(err, nats.ErrAuthorization) {
 			t.Errorf("%+v: %v, want an authorization error", cred, err)
-		}
-		if c != nil {
-			c.Close()
 		}
 	}
 	c, err := bus.Connect(t.Context(), bus.Options{URL: s.URL(), User: good.User, Password: good.Password})

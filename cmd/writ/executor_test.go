@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"log/slog"
 	"math/rand/v2"
 	"net"
@@ -21,6 +20,7 @@ import (
 
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/executorcheck"
+	"aob.dev/writ/internal/testing/natstest"
 	"aob.dev/writ/schemas"
 )
 
@@ -118,14 +118,17 @@ func connecting(ts *testscript.TestScript, args []string, in bool) {
 	want(ts, args, 1, "admitted|barred SEEDFILE")
 	option := must[nats.Option](ts)(nats.NkeyOptionFromSeed(ts.MkAbs(args[0])))
 	until(ts, func() (bool, string) {
-		nc, err := nats.Connect("nats://"+ts.Getenv("PORT"), option)
-		if err == nil {
-			nc.Close()
-		} else if !errors.Is(err, nats.ErrAuthorization) && !errors.Is(err, io.EOF) {
+		err := natstest.Answer(func() error {
+			nc, err := nats.Connect("nats://"+ts.Getenv("PORT"), option)
+			if err == nil {
+				nc.Close()
+			}
+			return err
+		})
+		if err != nil && !errors.Is(err, nats.ErrAuthorization) {
 			ts.Fatalf("%v", err)
 		}
-		// A server that hangs up is no evidence about the seed.
-		return (err == nil) == in && !errors.Is(err, io.EOF), "connecting: " + fmt.Sprint(err)
+		return (err == nil) == in, "connecting: " + fmt.Sprint(err)
 	})
 }
 
