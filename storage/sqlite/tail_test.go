@@ -8,7 +8,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-// TestTail: the tail has the newest entries up to its bound, and a range that it does not have whole
+// TestTail: the tail has the newest groups of entries up to its bound, and a range that it does not have whole
 // is not in it.
 func TestTail(t *testing.T) {
 	var newest tail
@@ -34,15 +34,22 @@ func TestTail(t *testing.T) {
 	has(6, 8, false)
 	has(8, 10, false)
 	has(8, 8, false)
-	newest.add([]storage.Entry{entry(9, tailLimit-10)})
-	has(7, 10, false)
-	has(8, 10, true)
-	newest.add([]storage.Entry{entry(10, tailLimit+1)})
-	has(10, 11, false)
-	newest.add([]storage.Entry{entry(11, 1)})
-	has(11, 12, true)
+	newest.add([]storage.Entry{entry(9, 10)})
+	newest.add([]storage.Entry{entry(10, 10), entry(11, 10), entry(12, 10)})
+	for from := int64(6); from < 14; from++ {
+		for to := from; to < 15; to++ {
+			has(from, to, from < to && 7 <= from && to <= 13)
+		}
+	}
+	newest.add([]storage.Entry{entry(13, tailLimit-40)})
+	has(8, 14, false) // what was written together leaves together
+	has(9, 14, true)
+	newest.add([]storage.Entry{entry(14, tailLimit+1)})
+	has(14, 15, false)
+	newest.add([]storage.Entry{entry(15, 1)})
+	has(15, 16, true)
 	newest.forget()
-	has(11, 12, false)
-	newest.add([]storage.Entry{entry(12, 1)})
-	has(12, 13, true)
+	has(15, 16, false)
+	newest.add([]storage.Entry{entry(16, 1)})
+	has(16, 17, true)
 }
