@@ -31,42 +31,48 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 	if err != nil || s == nil {
 		return nil, err
 	}
+	match := matchQuery(q.Text)
+	if q.Text != "" && match == "" {
+		return nil, nil
+	}
 	enter, err := s.narrowest(ctx, d.db.readers, enterLimit)
 	if err != nil {
 		return nil, err
 	}
+	return buckets(ctx, d.db.readers, s.counted(by, of, match, enter))
+}
+
+// counted groups what is selected and matches, by a field and with the values of another one, where
+// they have a name. Documents are looked up by the filter enter, if that is not -1.
+func (s *selection) counted(by, of storage.Field, match string, enter int) *statement {
 	b := &statement{}
 	b.add("SELECT key, count(*), count(n), total(n), coalesce(min(n), 0), coalesce(max(n), 0) FROM (SELECT ")
-	if a.By == "" {
+	if by.Name == "" {
 		b.add("''")
 	} else {
 		b.add("k.value")
 	}
 	b.add(" AS key, ")
-	if a.ValueMember == "" {
+	if of.Name == "" {
 		b.add("NULL")
 	} else {
 		b.add("d.body ->> ?", `$."`+of.Name+`"`)
 	}
 	b.add(" AS n FROM ")
 	s.entered(b, enter)
-	if a.By != "" {
+	if by.Name != "" {
 		b.add(" CROSS JOIN terms k INDEXED BY terms_row ON k.row = d.row AND k.member = (SELECT number FROM members WHERE name = ?)", memberOf(by))
 	}
 	b.add(" WHERE")
 	s.visible(b)
-	if q.Text != "" {
-		match := matchQuery(q.Text)
-		if match == "" {
-			return nil, nil
-		}
+	if match != "" {
 		b.add(" AND d.row IN (SELECT rowid - ? FROM text WHERE", textRow(s.space, 0))
 		s.matching(b, match)
 		b.add(")")
 	}
 	s.filtered(b, "d.row", enter)
 	b.add(") GROUP BY key ORDER BY key LIMIT ?", storage.MaxBuckets+1)
-	return buckets(ctx, d.db.readers, b)
+	return b
 }
 
 // entered adds the documents that a filter selects or, if it is -1, all of the space.

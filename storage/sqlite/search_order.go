@@ -170,6 +170,12 @@ func (s *selection) byText(ctx context.Context, db *sql.DB, text string) (storag
 	if err != nil {
 		return storage.Page{}, err
 	}
+	s.score = func(rank float64) float64 { return -rank }
+	return s.page(ctx, db, s.best(match, first), nil)
+}
+
+// best walks the documents that match, if first is not -1 only those that this filter selects.
+func (s *selection) best(match string, first int) *statement {
 	row := fmt.Sprintf("(text.rowid - %d)", textRow(s.space, 0))
 	b := &statement{}
 	// The bodies are read of the best only.
@@ -187,8 +193,7 @@ func (s *selection) byText(ctx context.Context, db *sql.DB, text string) (storag
 	}
 	b.add(` ORDER BY text.rank, text.rowid LIMIT ?) n CROSS JOIN documents d ON d.row = n.row
 		WHERE +d.space = ? ORDER BY n.rank, n.row`, s.Limit+1, s.space)
-	s.score = func(rank float64) float64 { return -rank }
-	return s.page(ctx, db, b, nil)
+	return b
 }
 
 // byVector compares with every vector that the filters leave: the answer is exact.
@@ -197,6 +202,13 @@ func (s *selection) byVector(ctx context.Context, db *sql.DB, v storage.Vector) 
 	if err != nil {
 		return storage.Page{}, err
 	}
+	s.score = func(distance float64) float64 { return 1 - distance }
+	return s.page(ctx, db, s.nearest(v, narrow), nil)
+}
+
+// nearest walks the vectors of the space, if narrow is not -1 only those of documents that this
+// filter selects.
+func (s *selection) nearest(v storage.Vector, narrow int) *statement {
 	value := vectorBytes(v.Values)
 	b := &statement{}
 	// The bodies are read of the nearest only.
@@ -212,6 +224,5 @@ func (s *selection) byVector(ctx context.Context, db *sql.DB, v storage.Vector) 
 	s.filtered(b, "+v.row", narrow)
 	b.add(` ORDER BY distance, v.row LIMIT ?) n CROSS JOIN documents d ON d.row = n.row
 		WHERE +d.space = ? ORDER BY n.distance, n.row`, s.Limit, s.space)
-	s.score = func(distance float64) float64 { return 1 - distance }
-	return s.page(ctx, db, b, nil)
+	return b
 }
