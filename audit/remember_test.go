@@ -11,7 +11,7 @@ import (
 )
 
 // TestReplayRemembersItsOwn: the engines of replay and backtest evaluate each distinct question once, over
-// each directory, and so find a wrong cache entry of a router; of all decisions one of 64 is
+// the data of each tenant, and so find a wrong cache entry of a router; of all decisions one of 64 is
 // evaluated once more.
 func TestReplayRemembersItsOwn(t *testing.T) {
 	base, err := policies.New(t.Context(), policies.Embedded())
@@ -19,17 +19,17 @@ func TestReplayRemembersItsOwn(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := newReplayer(base)
-	for _, dir := range []*state.Directory{state.New().Directory(), state.New().Directory()} {
-		e, err := r.engine(t.Context(), "", dir)
-		if err != nil {
-			t.Fatal(err)
-		}
+	for i, tenant := range []string{"acme", "globex"} {
+		var e *policies.Engine
 		for range 2 {
+			if e, err = r.engine(t.Context(), "", state.New().Directory().Tenant(tenant)); err != nil {
+				t.Fatal(err)
+			}
 			if _, err := e.Decide(t.Context(), map[string]any{"intent": map[string]any{"type": "plan"}}); err != nil {
 				t.Fatal(err)
 			}
 		}
-		if hits, misses := e.MemoStats(); hits != 1 || misses != 1 {
+		if hits, misses := e.MemoStats(); hits != int64(i+1) || misses != int64(i+1) {
 			t.Errorf("%d remembered, %d evaluated", hits, misses)
 		}
 	}

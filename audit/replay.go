@@ -29,6 +29,7 @@ type replayer struct {
 
 	mu       sync.Mutex // guards what follows
 	blobs    map[string][]byte
+	policies map[string]*policies.Engine // by digest
 	engines  map[engineKey]*policies.Engine
 	catalogs map[string]*catalog.Catalog
 	agree    int64
@@ -37,11 +38,11 @@ type replayer struct {
 
 type engineKey struct {
 	policy string
-	data   *state.Directory
+	data   state.Tenant
 }
 
 func newReplayer(instead *policies.Engine) *replayer {
-	return &replayer{instead: instead, blobs: map[string][]byte{}, engines: map[engineKey]*policies.Engine{}, catalogs: map[string]*catalog.Catalog{}, why: map[string]int64{}}
+	return &replayer{instead: instead, blobs: map[string][]byte{}, policies: map[string]*policies.Engine{}, engines: map[engineKey]*policies.Engine{}, catalogs: map[string]*catalog.Catalog{}, why: map[string]int64{}}
 }
 
 // keep a blob of the bundle.
@@ -178,7 +179,7 @@ const patience = 5
 
 // judge is stage 7, with the policy of then over the directory of then.
 func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d intents.Decision, f intents.DecisionInputs) (res policies.Result, broken bool, err error) {
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir)
+	engine, err := r.engine(ctx, d.PolicyDigest, j.dir.Tenant(e.Principal().Tenant))
 	if err != nil {
 		return res, false, err
 	}
@@ -248,34 +249,20 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 	}
 }
 
-// engine is a policy of then over the directory of then. It remembers what it decided itself, by all
-// that the policy can read, so that each distinct question is evaluated once.
-func (r *replayer) engine(ctx context.Context, digest string, data *state.Directory) (*policies.Engine, error) {
+// engine is a policy of then over the data that a tenant had then. It remembers what it decided itself,
+// by all that the policy can read, so that each distinct question is evaluated once.
+func (r *replayer) engine(ctx context.Context, digest string, data state.Tenant) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := engineKey{digest, data}
 	if e := r.engines[key]; e != nil {
 		return e, nil
 	}
-	base := r.instead
-	if base == nil {
-		source, err := r.source(digest)
-		if err != nil {
-			return nil, err
-		}
-		for k, e := range r.engines { // compiled before, over other data
-			if k.policy == digest {
-				base = e
-				break
-			}
-		}
-		if base == nil {
-			if base, err = policies.New(ctx, source); err != nil {
-				return nil, unreplayable("the policy cannot be compiled any more")
-			}
-		}
+	policy, err := r.policy(ctx, digest)
+	if err != nil {
+		return nil, err
 	}
-	e, err := base.WithoutDeadline().WithData(ctx, data.PolicyData())
+	e, err := policy.WithData(data.PolicyData())
 	if err != nil {
 		return nil, err
 	}
@@ -286,8 +273,31 @@ func (r *replayer) engine(ctx context.Context, digest string, data *state.Direct
 	return e, nil
 }
 
-// maxEngines are retained; then all are compiled again.
-const maxEngines = 64
+// At most so many policies, and so many of them over the data of tenants, are retained; then all are
+// made again.
+const maxPolicies, maxEngines = 64, 1024
+
+// policy is a policy of then. The lock is held.
+func (r *replayer) policy(ctx context.Context, digest string) (*policies.Engine, error) {
+	if e := r.policies[digest]; e != nil {
+		return e, nil
+	}
+	e := r.instead
+	if e == nil {
+		source, err := r.source(digest)
+		if err != nil {
+			return nil, err
+		}
+		if e, err = policies.New(ctx, source); err != nil {
+			return nil, unreplayable("the policy cannot be compiled any more")
+		}
+	}
+	if len(r.policies) >= maxPolicies {
+		clear(r.policies)
+	}
+	r.policies[digest] = e.WithoutDeadline()
+	return r.policies[digest], nil
+}
 
 // source returns a policy's source from the blobs. The lock is held.
 func (r *replayer) source(digest string) (policies.Source, error) {

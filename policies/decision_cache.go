@@ -12,8 +12,8 @@ import (
 	lru "github.com/hashicorp/golang-lru/v2"
 )
 
-// MemoSize is the number of decisions that one generation remembers. When it is full, the one that
-// was not asked for the longest is forgotten.
+// MemoSize is the number of decisions that the generations of one tree remember. When it is full, the
+// one that was not asked for the longest is forgotten.
 const MemoSize = 8192
 
 // maxKey keeps large values out of the memo: such an intent is evaluated each time.
@@ -22,10 +22,11 @@ const maxKey = 8 << 10
 // keys are buffers for keys.
 var keys = sync.Pool{New: func() any { b := make([]byte, 0, 512); return &b }}
 
-// memo stores decisions under the values at all paths that the policy can read. It belongs to
-// exactly one engine generation. It stores denials too, but never errors or timeouts.
+// memo stores the decisions of a tree's generations, each under its number and the values at all paths
+// that the policy can read. It stores denials too, but never errors or timeouts.
 type memo struct {
-	rows *lru.Cache[string, Result] // full key: no decision depends on a hash
+	rows        *lru.Cache[string, Result] // full key: no decision depends on a hash
+	generations atomic.Uint64
 
 	hits, misses atomic.Int64
 }
@@ -35,7 +36,8 @@ func newMemo() *memo {
 	return &memo{rows: rows}
 }
 
-// memoKey of an input: the values at all paths; not ok if the values are too large to store.
+// memoKey of an input: the values at all paths, appended to what is in buf; not ok if the values are too
+// large to store.
 func memoKey(buf []byte, paths []lookup, at func(*lookup) (any, bool)) (_ []byte, ok bool) {
 	for i := range paths {
 		v, there := at(&paths[i])

@@ -105,16 +105,14 @@ type Cell struct {
 	Wrong     string // why the decision is not the expected one; empty: it is as expected
 }
 
-// run decides every pair under the tree of e and the table's own data.
+// run decides every pair under the tree of e and the table's own data, of which each sees its tenant's.
 func (t *Table) run(ctx context.Context, e *Engine) ([]Cell, error) {
 	var data Data
 	err := decodeStrict(t.Data, &data)
 	if err != nil {
 		return nil, fmt.Errorf("decision table: data: %w", err)
 	}
-	if e, err = e.WithData(ctx, data); err != nil {
-		return nil, err
-	}
+	of := map[string]*Engine{} // by tenant
 	var cells []Cell
 	for _, who := range slices.Sorted(maps.Keys(t.Principals)) {
 		for _, what := range slices.Sorted(maps.Keys(t.Intents)) {
@@ -123,7 +121,14 @@ func (t *Table) run(ctx context.Context, e *Engine) ([]Cell, error) {
 				return nil, fmt.Errorf("decision table: %s, %s: %w", who, what, err)
 			}
 			in, _ := plain.(map[string]any)
-			r, err := e.Evaluate(ctx, in)
+			tenant, _ := below(in, []string{"actor", "tenant"})
+			name, _ := tenant.(string)
+			if of[name] == nil {
+				if of[name], err = e.WithData(ofTenant(data, name)); err != nil {
+					return nil, err
+				}
+			}
+			r, err := of[name].Evaluate(ctx, in)
 			if err != nil {
 				return nil, err
 			}

@@ -43,7 +43,7 @@ func TestTables(t *testing.T) {
 
 // TestTableFindsWrong: a table that expects something else fails, in each way.
 func TestTableFindsWrong(t *testing.T) {
-	const head = "principals: {a: {}}\nintents: {allowed: {intent: {type: allowed}}, denied: {intent: {type: denied}}, held: {intent: {type: held}}}\n" +
+	const head = "principals: {a: {actor: {tenant: acme}}}\nintents: {allowed: {intent: {type: allowed}}, denied: {intent: {type: denied}}, held: {intent: {type: held}}}\n" +
 		"data: {approvers: {acme: [ben]}}\n"
 	e := engine(t, source(tiny))
 	for expect, wrong := range map[string]string{
@@ -78,13 +78,13 @@ func TestTableFindsWrong(t *testing.T) {
 func TestParseTableRefuses(t *testing.T) {
 	for doc, says := range map[string]string{
 		"principal: {}":       "not found",
-		"principals: {a: {}}": "no principals or no intents",
+		"principals: {a: {actor: {tenant: acme}}}": "no principals or no intents",
 		"intents: {a: {}}":    "no principals or no intents",
-		"principals: {a: {}}\nintents: {b: {}}\nexpect: {c: {b: allow}}":                       `no principal "c"`,
-		"principals: {a: {}}\nintents: {b: {}}\nexpect: {a: {c: allow}}":                       `no intent "c"`,
-		"principals: {a: {}}\nintents: {b: {}}\nexpect: {a: {b: perhaps}}":                     "want allow",
-		"principals: {a: {}}\nintents: {b: {}}\nexpect: {a: {b: {deny: []}}}":                  "want allow",
-		"principals: {a: {}}\nintents: {b: {}}\nexpect: {a: {b: {deny: [x], approvers: [y]}}}": "want allow",
+		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {c: {b: allow}}":                       `no principal "c"`,
+		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {a: {c: allow}}":                       `no intent "c"`,
+		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {a: {b: perhaps}}":                     "want allow",
+		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {a: {b: {deny: []}}}":                  "want allow",
+		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {a: {b: {deny: [x], approvers: [y]}}}": "want allow",
 	} {
 		if _, err := ParseTable(strings.NewReader(doc)); err == nil || !strings.Contains(err.Error(), says) {
 			t.Errorf("%q: error %v, want one that says %q", doc, err, says)

@@ -8,17 +8,18 @@
 //
 // Deny takes precedence over hold, hold over allow, and what no rule allows is denied. Modules
 // in packages data.writ.ext.<name> may add deny and hold, never allow. A policy sees the intent
-// and the inputs of its decision as input ([Input]) and the directory as data.directory
+// and the inputs of its decision as input ([Input]) and its tenant's directory as data.directory
 // ([Data]); it has no network, no clock and no randomness, so a decision is a function of its
 // record. An error, an undefined decision or one that takes longer than [Timeout] is a denial by
 // "writ.engine".
 //
-// An engine never changes: a new tree is a new engine, new directory data a new generation of
-// the old one ([Engine.WithData]). [Live] holds the engine in force.
+// An engine never changes: a new tree is a new engine, other directory data another generation of
+// it ([Engine.WithData]). [Live] holds the engine in force.
 package policies
 
 import (
 	"context"
+	"encoding/binary"
 	"errors"
 	"fmt"
 	"strings"
@@ -47,9 +48,8 @@ const extensions = "deny = {x | x := data.writ.ext[_].deny[_]}; hold = {x | x :=
 // immutable and safe for concurrent use.
 type Engine struct {
 	*tree
-	data  Data
-	store storage.Store
-	memo  *memo
+	store      storage.Store
+	generation uint64 // its number, which begins the keys of what it remembers
 }
 
 // tree is the part of an engine that new data does not change.
@@ -65,6 +65,7 @@ type tree struct {
 	lookups  []lookup       // of reads
 	static   map[string]any // data files
 	timeout  time.Duration
+	memo     *memo
 
 	forgetful bool
 }
@@ -79,7 +80,7 @@ func New(ctx context.Context, source Source) (*Engine, error) {
 // without METADATA.
 func NewTree(ctx context.Context, from Tree) (*Engine, error) {
 	source := from.Source
-	t := &tree{source: source.Deciding(), digest: source.Digest(), revision: from.Revision, timeout: Timeout}
+	t := &tree{source: source.Deciding(), digest: source.Digest(), revision: from.Revision, timeout: Timeout, memo: newMemo()}
 	modules, err := parse(t.source)
 	if err != nil {
 		return nil, err
@@ -109,7 +110,7 @@ func NewTree(ctx context.Context, from Tree) (*Engine, error) {
 	}
 	t.reads = readSet(t.compiler.Modules, t.decision, t.extended)
 	t.lookups = lookups(t.reads.Paths)
-	return (&Engine{tree: t}).WithData(ctx, Data{})
+	return (&Engine{tree: t}).WithData(Data{})
 }
 
 func (t *tree) prepare(text string) (ast.Body, error) {
@@ -120,9 +121,9 @@ func (t *tree) prepare(text string) (ast.Body, error) {
 	return t.compiler.QueryCompiler().Compile(body)
 }
 
-// WithData makes the next generation: the same tree over other directory data, with an empty
-// memo. Nothing is compiled again.
-func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
+// WithData makes another generation: the same tree over the directory data of a tenant, none of whose
+// decisions is remembered yet. Nothing is compiled again.
+func (e *Engine) WithData(d Data) (*Engine, error) {
 	doc, err := document(d)
 	if err != nil {
 		return nil, fmt.Errorf("policies: directory data: %w", err)
@@ -132,7 +133,7 @@ func (e *Engine) WithData(_ context.Context, d Data) (*Engine, error) {
 		root[key] = value
 	}
 	store := inmem.NewFromObjectWithOpts(root, inmem.OptReturnASTValuesOnRead(true))
-	return &Engine{tree: e.tree, data: d, store: store, memo: newMemo()}, nil
+	return &Engine{tree: e.tree, store: store, generation: e.memo.generations.Add(1)}, nil
 }
 
 // Forgetful is the same tree and data, evaluated for every intent: none of its generations
@@ -149,8 +150,9 @@ func (e *Engine) WithoutDeadline() *Engine {
 
 func (e *Engine) but(change func(*tree)) *Engine {
 	t := *e.tree
+	t.memo = newMemo()
 	change(&t)
-	return &Engine{tree: &t, data: e.data, store: e.store, memo: newMemo()}
+	return &Engine{tree: &t, store: e.store, generation: t.memo.generations.Add(1)}
 }
 
 // Digest identifies the tree that decides (Source.Digest).
@@ -162,14 +164,11 @@ func (e *Engine) Revision() int64 { return e.revision }
 // Source is the tree that decides. Do not modify.
 func (e *Engine) Source() Source { return e.source }
 
-// Data is the directory data of this generation. Do not modify.
-func (e *Engine) Data() Data { return e.data }
-
 // ReadSet is the part of the input that the tree can read. Do not modify.
 func (e *Engine) ReadSet() *ReadSet { return e.reads }
 
-// MemoStats counts the decisions of this generation that were remembered, and those that had to
-// be evaluated although they could have been remembered.
+// MemoStats counts the decisions of all generations of the tree that were remembered, and those that
+// had to be evaluated although they could have been remembered.
 func (e *Engine) MemoStats() (hits, misses int64) { return e.memo.hits.Load(), e.memo.misses.Load() }
 
 // Decide evaluates an input as Input makes it. The result is shared: do not modify it. The error
@@ -202,7 +201,7 @@ func (e *Engine) remembered(ctx context.Context, at func(*lookup) (any, bool), i
 	}
 	buf := keys.Get().(*[]byte) //nolint:forcetypeassert // nothing else is put there
 	defer keys.Put(buf)
-	key, ok := memoKey((*buf)[:0], e.lookups, at)
+	key, ok := memoKey(binary.AppendUvarint((*buf)[:0], e.generation), e.lookups, at)
 	if !ok {
 		r, _, err := e.evaluate(ctx, input, nil)
 		return r, err

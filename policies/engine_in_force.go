@@ -36,8 +36,8 @@ func (l *Live) Since() time.Time { return *l.since.Load() }
 // Refusals counts the trees that failed to replace the one in force.
 func (l *Live) Refusals() int64 { return l.refuse.Load() }
 
-// ReplaceTree compiles a tree, gives it the data in force, runs prove and swaps. On an error,
-// including an older revision, the old engine stays.
+// ReplaceTree compiles a tree, runs prove and swaps. On an error, including an older revision, the
+// old engine stays.
 func (l *Live) ReplaceTree(ctx context.Context, tree Tree, prove Proof) (next *Engine, err error) {
 	defer func() {
 		if err != nil {
@@ -51,9 +51,6 @@ func (l *Live) ReplaceTree(ctx context.Context, tree Tree, prove Proof) (next *E
 	defer l.change.Unlock()
 	if now := l.Engine(); next.revision < now.revision {
 		return nil, fmt.Errorf("policies: revision %d after %d: %w", next.revision, now.revision, ErrOlder)
-	}
-	if next, err = next.WithData(ctx, l.Engine().Data()); err != nil {
-		return nil, err
 	}
 	if err := prove(ctx, next); err != nil {
 		return nil, err

@@ -61,7 +61,7 @@ func engine(tb testing.TB, s Source) *Engine {
 
 func withData(tb testing.TB, e *Engine, d Data) *Engine {
 	tb.Helper()
-	e, err := e.WithData(tb.Context(), d)
+	e, err := e.WithData(d)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -67,7 +67,7 @@ todo_test_later if false
 	if len(got) != 3 || !got["test_allows"] || got["test_fails"] || got["todo_test_later"] {
 		t.Errorf("%v", got)
 	}
-	table, err := ParseTable(strings.NewReader("principals: {a: {}}\nintents: {yes: {intent: {type: any}}, no: {intent: {type: unlisted}}, denied: {intent: {type: denied}}, held: {intent: {type: held}}}\n" +
+	table, err := ParseTable(strings.NewReader("principals: {a: {actor: {tenant: acme}}}\nintents: {yes: {intent: {type: any}}, no: {intent: {type: unlisted}}, denied: {intent: {type: denied}}, held: {intent: {type: held}}}\n" +
 		"data: {approvers: {acme: [ben]}}\nexpect: {a: {yes: allow, denied: {deny: [t.other]}, held: {hold: [t.hold]}}}\n"))
 	if err != nil {
 		t.Fatal(err)

@@ -80,7 +80,7 @@ func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelop
 	}
 	d := &decision{env: env, view: v, now: now, holder: storage.NoPosition}
 	v.AddPolicyReads(env.Principal().Tenant) // before the engine is built from it
-	if d.policy, err = r.engine(ctx, v); err != nil {
+	if d.policy, err = r.engine(ctx, v, env.Principal().Tenant); err != nil {
 		return nil, err // no policy: nothing is accepted
 	}
 	d.Decision = intents.Decision{

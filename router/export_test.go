@@ -1,4 +1,23 @@
 package router
 
+import (
+	"context"
+	"sync"
+
+	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
+)
+
 // Quiet waits until no intent is being executed in the background.
 func (r *Router) Quiet() { r.running.Wait() }
+
+// EngineOn is the policy over the data of a tenant that a view sees.
+func (r *Router) EngineOn(ctx context.Context, v *state.View, tenant string) (*policies.Engine, error) {
+	return r.engine(ctx, v, tenant)
+}
+
+// ConvertBy has a function convert the data of a tenant that a view sees.
+func (r *Router) ConvertBy(tenant string, v *state.View, convert func() (*policies.Engine, error)) {
+	d := v.Directory()
+	r.engines.put(tenant, &tenantEngine{r.cfg.Policy.Engine(), d.Tenant(tenant), d.At(), sync.OnceValues(convert)})
+}

@@ -53,49 +53,61 @@ func (d *decision) question() intents.Question {
 	return d.view.Directory().Question(d.env, d.inputs, d.task, w)
 }
 
-// generation is the policy engine over one state of the directory data.
-type generation struct {
-	mu     sync.Mutex // guards both
-	engine *policies.Engine
-	base   *policies.Engine
-	data   *state.Directory
+// engines are the policy in force over the data of each tenant.
+type engines struct {
+	mu sync.RWMutex // guards of, and nothing that takes long
+	of map[string]*tenantEngine
 }
 
-// engine is the policy in force over the directory data that a decision sees. New data makes a new
-// generation, so no memo outlives the data behind it.
-func (r *Router) engine(ctx context.Context, v *state.View) (*policies.Engine, error) {
+// tenantEngine is a policy over the data that a tenant has from a position on.
+type tenantEngine struct {
+	base   *policies.Engine
+	data   state.Tenant
+	at     int64
+	engine func() (*policies.Engine, error) // the first call converts the data
+}
+
+// engine is the policy in force over the data of the tenant that a decision sees. Other data of the
+// tenant makes another generation, so no remembered decision outlives the data behind it; a change
+// in another tenant makes none.
+func (r *Router) engine(ctx context.Context, v *state.View, tenant string) (*policies.Engine, error) {
 	base, err := r.inForce(ctx)
 	if err != nil {
 		return nil, err
 	}
-	data := v.Directory()
-	g := &r.generation
+	data := v.Directory().Tenant(tenant)
+	g := &r.engines
+	g.mu.RLock()
+	e := g.of[tenant]
+	g.mu.RUnlock()
+	if e == nil || e.base != base || e.data != data {
+		e = g.put(tenant, &tenantEngine{base, data, v.Directory().At(), sync.OnceValues(func() (*policies.Engine, error) {
+			return base.WithData(data.PolicyData())
+		})})
+	}
+	return e.engine()
+}
+
+// put makes an engine the tenant's, and returns it, or an equal one that is the tenant's already. A
+// decision may still use earlier data.
+func (g *engines) put(tenant string, e *tenantEngine) *tenantEngine {
 	g.mu.Lock()
 	defer g.mu.Unlock()
-	if g.engine != nil && g.base == base && g.data == data {
-		return g.engine, nil
+	switch is := g.of[tenant]; {
+	case is != nil && is.base == e.base && is.data == e.data:
+		return is
+	case is != nil && is.at > e.at:
+		return e
+	case g.of == nil:
+		g.of = make(map[string]*tenantEngine)
 	}
-	e, err := base.WithData(ctx, data.PolicyData())
-	if err != nil {
-		return nil, err
-	}
-	if g.data == nil || g.data.At() <= data.At() { // a decision may still use the earlier data
-		g.engine, g.base, g.data = e, base, data
-	}
-	return e, nil
+	g.of[tenant] = e
+	return e
 }
 
 // MemoStats counts the decisions that the policy in force remembered, and those that it had to
 // evaluate although it could have remembered them.
-func (r *Router) MemoStats() (hits, misses int64) {
-	g := &r.generation
-	g.mu.Lock()
-	defer g.mu.Unlock()
-	if g.engine == nil {
-		return 0, 0
-	}
-	return g.engine.MemoStats()
-}
+func (r *Router) MemoStats() (hits, misses int64) { return r.cfg.Policy.Engine().MemoStats() }
 
 func taskInput(t state.Task) *intents.TaskInput {
 	return &intents.TaskInput{

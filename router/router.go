@@ -101,7 +101,7 @@ type Router struct {
 	batches    *ratelimit.Places
 	meters     meters
 	refusals   *refusals
-	generation generation
+	engines    engines
 	adopting   sync.Mutex // one pushed policy at a time is put in force
 	versions   sync.Mutex // one record of the policy in force at a time
 	erasing    sync.Mutex // one erasure at a time

@@ -63,7 +63,7 @@ func (r *Router) tryRelease(ctx context.Context, w state.Hold) (err error) {
 		return nil
 	}
 	by.view.AddPolicyReads(w.Tenant)
-	if by.policy, err = r.engine(ctx, by.view); err != nil {
+	if by.policy, err = r.engine(ctx, by.view, w.Tenant); err != nil {
 		return err
 	}
 	if err := r.policyRecorded(ctx, by); err != nil {

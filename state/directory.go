@@ -176,21 +176,31 @@ func without(a, b []string) []string {
 	return slices.DeleteFunc(slices.Clone(a), func(x string) bool { return slices.Contains(b, x) })
 }
 
-// PolicyData returns the directory as policies see it.
-func (d *Directory) PolicyData() intents.PolicyData {
-	out := intents.PolicyData{
-		Tenants: map[string]map[string]json.RawMessage{}, Roles: map[string]map[string][]string{},
-		Pins: map[string]map[string]intents.SkillInput{}, Approvers: map[string][]string{},
+// Tenant is the directory data of one tenant. Two that are equal have the same data; a change of
+// another tenant makes no other.
+type Tenant struct {
+	id   string
+	data *tenant // nil: it does not exist
+}
+
+// Tenant returns the data of a tenant.
+func (d *Directory) Tenant(id string) Tenant { return Tenant{id, d.tenants[id]} }
+
+// PolicyData returns the data as policies see it.
+func (t Tenant) PolicyData() intents.PolicyData {
+	if t.data == nil {
+		return intents.PolicyData{}
 	}
-	for id, t := range d.tenants {
-		out.Roles[id] = t.Roles
-		out.Tenants[id], out.Pins[id] = t.Data, make(map[string]intents.SkillInput, len(t.Pins))
-		for name, p := range t.Pins {
-			out.Pins[id][name] = p.Input()
-		}
-		if approvers := t.approvers(); len(approvers) > 0 {
-			out.Approvers[id] = approvers
-		}
+	out := intents.PolicyData{
+		Tenants: map[string]map[string]json.RawMessage{t.id: t.data.Data}, Roles: map[string]map[string][]string{t.id: t.data.Roles},
+	}
+	pins := make(map[string]intents.SkillInput, len(t.data.Pins))
+	for name, p := range t.data.Pins {
+		pins[name] = p.Input()
+	}
+	out.Pins = map[string]map[string]intents.SkillInput{t.id: pins}
+	if approvers := t.data.approvers(); len(approvers) > 0 {
+		out.Approvers = map[string][]string{t.id: approvers}
 	}
 	return out
 }

@@ -39,10 +39,10 @@ func TestOpenJudgesByTheSameRules(t *testing.T) {
 	}
 	want := map[string][]string{"acme": {"ana"}}
 	for _, s := range []*state.State{l.State, opened} {
-		if d := cmp.Diff(want, s.Directory().PolicyData().Approvers); d != "" {
+		if d := cmp.Diff(want, s.Directory().Tenant("acme").PolicyData().Approvers); d != "" {
 			t.Errorf("approvers: -want +got:\n%s", d)
 		}
-		if got := s.Directory().PolicyData().Roles["acme"]["lead"]; len(got) != 1 || got[0] != state.CapabilityApprove {
+		if got := s.Directory().Tenant("acme").PolicyData().Roles["acme"]["lead"]; len(got) != 1 || got[0] != state.CapabilityApprove {
 			t.Errorf("capabilities of a role: %v", got)
 		}
 	}

@@ -112,10 +112,12 @@ func decideAll(ctx context.Context, config router.Config, raws [][]byte) (d deci
 	if err := one(0); err != nil { // the directory's data is laid out for the policy once
 		return d, err
 	}
+	hits, misses := r.MemoStats()
 	if d.first, err = block(len(raws), one); err != nil {
 		return d, err
 	}
 	d.hits, d.misses = r.MemoStats()
+	d.hits, d.misses = d.hits-hits, d.misses-misses
 	if d.repeated, err = block(len(raws), one); err != nil {
 		return d, err
 	}
