@@ -179,7 +179,7 @@ func TestAgentOfLargeResults(t *testing.T) {
 }
 
 // TestAgentAtItsLimit: an agent that has used up its requests is asked for its answer once more,
-// without tools.
+// with tools that it may not call.
 func TestAgentAtItsLimit(t *testing.T) {
 	c := newCore(t)
 	selling(c, seller+"limits: {request_limit: 2}\n")
@@ -191,7 +191,7 @@ func TestAgentAtItsLimit(t *testing.T) {
 	if f := finished(c); f.Reply != "I saw two, and looked no further." {
 		t.Errorf("step.finish %+v", f)
 	}
-	if asked := m.requests("seller"); len(asked) != 3 || len(asked[2].Tools) != 0 {
+	if asked := m.requests("seller"); len(asked) != 3 || asked[2].Choice != model.ChoiceNone || len(asked[2].Tools) != len(asked[1].Tools) {
 		t.Errorf("%d requests, the last with %v", len(asked), toolNames(asked[len(asked)-1]))
 	}
 }

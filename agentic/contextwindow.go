@@ -12,16 +12,13 @@ import (
 // If a conversation exceeds its model's context, the oldest results of calls are shortened. The
 // user's messages and the effects of other steps are not results, and stay.
 
-// bytesPerToken is the estimated length of a token: tokenizers differ by model.
-const bytesPerToken = 4
-
 // respond sends a request with tools and appends the reply to it. The request is shortened to the
 // model's configured context; if the model still finds it too long, it is sent once more with no
 // older result whole.
 func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, error) {
 	l.offer(tools)
 	last := len(l.req.Messages)
-	if limit := model.ContextTokens(l.model) * bytesPerToken / 8 * 7; limit > 0 && l.shorten(last, limit) { // an eighth is for the reply
+	if limit := model.ContextTokens(l.model) * model.BytesPerToken / 8 * 7; limit > 0 && l.shorten(last, limit) { // an eighth is for the reply
 		l.offer(tools) // some tools become usable only now
 	}
 	reply, err := l.request(ctx)
@@ -34,7 +31,7 @@ func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, err
 	if err != nil {
 		return nil, err
 	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Opaque: reply.Opaque})
 	return reply, nil
 }
 

@@ -35,7 +35,7 @@ func TestContextTokens(t *testing.T) {
 	all := m.requests(agents.Executor)
 	for i, req := range all {
 		l := loop{req: req}
-		if n := l.size(); n > 4000*bytesPerToken/8*7 {
+		if n := l.size(); n > 4000*model.BytesPerToken/8*7 {
 			t.Errorf("request %d has %d bytes", i, n)
 		}
 		if req.Messages[len(req.Messages)-1-2*i].Role != model.RoleUser || req.Messages[len(req.Messages)-1-2*i].Text != all[0].Messages[len(all[0].Messages)-1].Text {

@@ -94,19 +94,24 @@ func (l *loop) run(ctx context.Context) (string, error) {
 }
 
 // last gives an agent that has reached its limits one more request, with its outputs alone, so
-// that it can say what was done and what was not.
+// that it can say what was done and what was not. If it ends with a text it keeps its tools, which
+// it may not call: servers refuse a conversation with calls of tools that are not there.
 func (l *loop) last(ctx context.Context) (string, error) {
-	end := "Answer now"
-	if !l.text {
-		end = "End now with " + l.outputs()
+	end, tools := "Answer now", l.tools
+	if l.text {
+		l.req.Choice = model.ChoiceNone
+	} else {
+		end, tools = "End now with "+l.outputs(), l.outputTools()
 	}
 	l.say("No more work is possible: your limit is reached. " + end + ": what was done, and what was not.")
-	reply, err := l.respond(ctx, l.outputTools())
+	reply, err := l.respond(ctx, tools)
 	switch {
 	case err != nil:
 		return "", err
 	case l.text && strings.TrimSpace(reply.Text) != "":
 		return reply.Text, nil
+	case l.text:
+		return "", errLimit
 	}
 	if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
 		return "", err

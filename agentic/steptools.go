@@ -108,7 +108,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 		return w.render(m, wire)
 	}
 	return &tool{
-		Tool:  model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema},
+		Tool:  model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema, Pure: m.Effect == catalog.Pure},
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {

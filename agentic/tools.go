@@ -22,12 +22,12 @@ func called[Args any](fn func(ctx context.Context, label string, args Args) (any
 }
 
 var findSkillsTool = model.Tool{
-	Name: "find_relevant_skills", Description: "Finds skills whose name or description shares words with the query, best first.",
+	Pure: true, Name: "find_relevant_skills", Description: "Finds skills whose name or description shares words with the query, best first.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000}},"required":["query"],"additionalProperties":false}`),
 }
 
 var loadSkillTool = model.Tool{
-	Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call has an effect that lasts.",
+	Pure: true, Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call has an effect that lasts.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"minItems":1,"maxItems":20}},"required":["skills"],"additionalProperties":false}`),
 }
 
@@ -67,7 +67,7 @@ type planArgs struct {
 }
 
 var readLinesTool = model.Tool{
-	Name: "read_lines", Description: "Reads lines of a large result by its label; start counts from 0.",
+	Pure: true, Name: "read_lines", Description: "Reads lines of a large result by its label; start counts from 0.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"start":{"type":"integer","minimum":0},"n":{"type":"integer","minimum":1,"maximum":1000}},"required":["from","start","n"],"additionalProperties":false}`),
 }
 
@@ -109,7 +109,7 @@ type insufficientArgs struct {
 }
 
 var searchTool = model.Tool{
-	Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages; and documents. KNOWLEDGE: parts of documents of the user and the organisation that are like the text. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
+	Pure: true, Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages; and documents. KNOWLEDGE: parts of documents of the user and the organisation that are like the text. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"mode":{"enum":["LOOKUP","SEARCH","FUZZY","TRAVERSE","SQL","KNOWLEDGE"]},"query":{"type":"string","minLength":1,"maxLength":4096},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["mode","query"],"additionalProperties":false}`),
 }
 

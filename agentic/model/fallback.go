@@ -13,8 +13,9 @@ type fallback []Model
 var _ Model = fallback(nil)
 
 // Fallback returns first, with others to ask if it gives no answer: if the same request may
-// succeed later, or the model no longer exists. An error in the request itself would recur with
-// the others, so it is returned. Once ctx has ended no other model is asked.
+// succeed later, the model no longer exists, its account is used up, or its server denies access.
+// An error in the request itself would recur with the others, so it is returned. Once ctx has
+// ended no other model is asked.
 func Fallback(first Model, others ...Model) Model {
 	if len(others) == 0 {
 		return first
@@ -65,7 +66,7 @@ func (f fallback) Respond(ctx context.Context, r Request, on func(Event)) (*Resp
 		if !errors.As(err, &e) {
 			e = &Error{Reason: "the model failed", Err: err}
 		}
-		if i == len(f)-1 || ctx.Err() != nil || !e.Retryable && !errors.Is(e, errGone) {
+		if i == len(f)-1 || ctx.Err() != nil || !e.Retryable && !e.Unserved {
 			return &answer, e.after(earlier, m.Name())
 		}
 		before = append(before, Attempt{cmp.Or(answer.Model, m.Name()), answer.Usage})

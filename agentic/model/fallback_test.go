@@ -8,6 +8,8 @@ import (
 	"testing"
 )
 
+var usedUp = Usage{InputTokens: 10, OutputTokens: 1, Latency: 5}
+
 // scripted sends its text in pieces, and then fails or not.
 type scripted struct {
 	name   string
@@ -21,7 +23,7 @@ func (s *scripted) Name() string { return s.name }
 
 func (s *scripted) Respond(_ context.Context, _ Request, on func(Event)) (*Response, error) {
 	s.calls++
-	r := &Response{Model: s.name, Usage: Usage{InputTokens: 10, OutputTokens: 1, Latency: 5}}
+	r := &Response{Model: s.name, Usage: usedUp}
 	for _, p := range s.pieces {
 		r.Text += p
 		if on != nil {
@@ -36,7 +38,7 @@ func (s *scripted) Respond(_ context.Context, _ Request, on func(Event)) (*Respo
 
 var (
 	busy     = &Error{Reason: "too much to do", Detail: "HTTP 429: slow down", Retryable: true}
-	gone     = &Error{Reason: "no such model", Err: errGone}
+	gone     = &Error{Reason: "no such model", Unserved: true}
 	refused  = &Error{Reason: "refused", Detail: "HTTP 400: no"}
 	overflow = &Error{Reason: "too long", Overflow: true}
 )
@@ -58,7 +60,7 @@ func TestFallback(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if r.Text != "fine" || r.Model != "c:c" || r.Usage != (Usage{10, 1, 5}) || !slices.Equal(r.Failed, []Attempt{{"a:a", Usage{10, 1, 5}}, {"b:b", Usage{10, 1, 5}}}) {
+			if r.Text != "fine" || r.Model != "c:c" || r.Usage != usedUp || !slices.Equal(r.Failed, []Attempt{{"a:a", usedUp}, {"b:b", usedUp}}) {
 				t.Errorf("response %+v", r)
 			}
 			if streamed && (h.text() != "fine" || h.resets != 1) {
@@ -105,10 +107,10 @@ func TestFallbackFails(t *testing.T) {
 	if !errors.As(err, &e) || e.Reason != "refused" || e.Retryable {
 		t.Fatalf("got %v", err)
 	}
-	if want := "a:a: too much to do (HTTP 429: slow down); b:b: no such model: not found; c:c: refused (HTTP 400: no)"; e.Detail != want {
+	if want := "a:a: too much to do (HTTP 429: slow down); b:b: no such model; c:c: refused (HTTP 400: no)"; e.Detail != want {
 		t.Errorf("detail %q, want %q", e.Detail, want)
 	}
-	if r.Usage != (Usage{10, 1, 5}) || len(r.Failed) != 2 || refused.Detail != "HTTP 400: no" {
+	if r.Usage != usedUp || len(r.Failed) != 2 || refused.Detail != "HTTP 400: no" {
 		t.Errorf("usage %+v, and the model's own error now says %q", r.Usage, refused.Detail)
 	}
 }
@@ -131,7 +133,7 @@ func TestFallbackFromAServer(t *testing.T) {
 	}
 	decommissioned := newTestModel(t, newMock(t, fails(400, "model_decommissioned")), nil)
 	_, err = decommissioned.Respond(t.Context(), ask(), nil)
-	if !errors.Is(err, errGone) || strings.Contains(err.Error(), "HTTP") {
+	if e, ok := errors.AsType[*Error](err); !ok || !e.Unserved || strings.Contains(err.Error(), "HTTP") {
 		t.Errorf("got %v", err)
 	}
 }

@@ -41,9 +41,12 @@ type Request struct {
 	Messages []Message
 	Tools    []Tool
 	Choice   Choice
-	// Temperature is sent if it is not nil and the model accepts one.
+	// The rest is sent if it is set and the model accepts it.
 	Temperature *float64
 	Stop        []string
+	MaxTokens   int    // of the reply, thinking included
+	Effort      string // of thinking: low, medium or high
+	Parallel    *bool  // whether a reply may have several calls
 }
 
 // Choice says whether a reply may, must or must not call a tool.
@@ -53,6 +56,7 @@ type Choice string
 const (
 	ChoiceAuto     Choice = ""
 	ChoiceRequired Choice = "required"
+	ChoiceNone     Choice = "none"
 )
 
 // Role of a message.
@@ -74,13 +78,30 @@ type Message struct {
 	Text   string `json:"text,omitempty"`
 	Calls  []Call `json:"calls,omitempty"`   // of an assistant
 	CallID string `json:"call_id,omitempty"` // of a tool: the call whose result this is
+	// Images of a user are URLs, with http(s): or data:.
+	Images []string `json:"images,omitempty"`
+	// Opaque of an assistant is that of the response.
+	Opaque *Opaque `json:"opaque,omitempty"`
 }
+
+// Opaque is what only the model that wrote a reply can read, such as encrypted thoughts. It goes
+// back to that model as it came, and to no other.
+type Opaque struct {
+	Model   string    `json:"model"`             // its name, as in Response
+	Members Members   `json:"members,omitempty"` // of the message
+	Calls   []Members `json:"calls,omitempty"`   // of each of its calls
+}
+
+// Members are members of a JSON object.
+type Members map[string]json.RawMessage
 
 // Tool is available for a model to call.
 type Tool struct {
 	Name        string          `json:"name"` // [A-Za-z0-9_-]{1,64}
 	Description string          `json:"description"`
 	Schema      json.RawMessage `json:"schema"` // JSON Schema of the arguments, an object
+	// Pure: calls change nothing, so one may be executed that the model wrote as text.
+	Pure bool `json:"-"`
 }
 
 // Call is a model's request to call a tool. Arguments are as the model wrote them: possibly
@@ -103,6 +124,8 @@ type Response struct {
 	Calls []Call `json:"calls,omitempty"`
 	Model string `json:"model"` // the one that answered; with a fallback not always the first
 	Usage Usage  `json:"usage"` // of the model that answered
+	// Opaque belongs in the message that appends the reply to the conversation.
+	Opaque *Opaque `json:"opaque,omitempty"`
 	// Failed are the models asked before it that gave no answer.
 	Failed []Attempt `json:"failed,omitempty"`
 }
@@ -116,13 +139,17 @@ type Attempt struct {
 // Usage is the cost of a request to one model, including failed attempts.
 type Usage struct {
 	InputTokens  int           `json:"input_tokens"`
+	CachedTokens int           `json:"cached_tokens,omitempty"` // of the input tokens
 	OutputTokens int           `json:"output_tokens"`
+	Estimated    bool          `json:"estimated,omitempty"` // a server did not report tokens
 	Latency      time.Duration `json:"latency"`
 }
 
 // Add adds the cost of another request.
 func (u *Usage) Add(v Usage) {
 	u.InputTokens += v.InputTokens
+	u.CachedTokens += v.CachedTokens
+	u.Estimated = u.Estimated || v.Estimated
 	u.OutputTokens += v.OutputTokens
 	u.Latency += v.Latency
 }
@@ -135,6 +162,7 @@ type Error struct {
 	Detail    string
 	Retryable bool // the same request may succeed later (rate limit, timeout, a cut stream)
 	Overflow  bool // the request is longer than the model's context
+	Unserved  bool // the server does not serve the model to this account, whatever the request; another may
 	Status    int  // of HTTP; 0: there was no response
 	Err       error
 }

@@ -1,17 +1,20 @@
 package model
 
 import (
+	"bytes"
+	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
 
 	"github.com/openai/openai-go/v3"
 	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/param"
 
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/egress"
@@ -20,7 +23,7 @@ import (
 // Defaults and limits of [OpenAI].
 const (
 	DefaultBaseURL = "https://api.openai.com/v1"
-	DefaultTimeout = 2 * time.Minute // one attempt
+	DefaultTimeout = 2 * time.Minute // without a byte
 
 	maxAttempts    = 3
 	firstBackoff   = time.Second     // doubles; a server's Retry-After wins
@@ -32,10 +35,17 @@ const (
 // OpenAIConfig says which server and model to use. Nothing is read from the
 // environment; zero values give the defaults above.
 type OpenAIConfig struct {
-	BaseURL string // of any OpenAI-compatible server
-	APIKey  string // empty: none is sent
-	Model   string // required
-	Timeout time.Duration
+	BaseURL string        // of any OpenAI-compatible server
+	APIKey  string        // empty: none is sent
+	Model   string        // required
+	Timeout time.Duration // without a byte from the server
+	// Defaults of requests, and the most that these may ask for; zero values: none.
+	MaxTokens int
+	Effort    string
+	Parallel  *bool
+	// Extra are further members of each request.
+	Extra map[string]any
+	Log   *slog.Logger // nil: none
 	// ContextTokens is the context of the model for one request with its reply; 0: unknown.
 	ContextTokens int
 	// Sent receives the body of each request before it is sent: exact JSON, except that the key
@@ -54,12 +64,12 @@ func (c OpenAIConfig) GoString() string { return c.String() }
 // timeout, cut stream). Neither prompts nor keys are ever logged; an error has the server's own
 // words only in its Detail, and never the key.
 type OpenAI struct {
-	cfg  OpenAIConfig
-	svc  openai.ChatCompletionService
-	now  func() time.Time
-	wait func(context.Context, time.Duration) error
-	// Features that the server refused are left out from then on.
-	noTemperature, noStreaming atomic.Bool
+	cfg     OpenAIConfig
+	svc     openai.ChatCompletionService
+	now     func() time.Time
+	wait    func(context.Context, time.Duration) error
+	adapted atomic.Uint32 // to what the server refused
+	doubted atomic.Bool   // a warning was given
 }
 
 var _ Model = (*OpenAI)(nil)
@@ -84,6 +94,12 @@ func NewOpenAI(cfg OpenAIConfig) (*OpenAI, error) {
 		option.WithMaxRetries(0), // retries are ours: see Respond
 		option.WithHTTPClient(egress.Client(openaiWire{egress.Transport(cfg.BaseURL), cfg.Sent, cfg.APIKey})),
 	}
+	if cfg.Log == nil {
+		cfg.Log = slog.New(slog.DiscardHandler)
+	}
+	for name, v := range cfg.Extra {
+		opts = append(opts, option.WithJSONSet(name, v))
+	}
 	if cfg.APIKey != "" {
 		opts = append(opts, option.WithAPIKey(cfg.APIKey))
 	}
@@ -96,12 +112,17 @@ func (o *OpenAI) Name() string { return o.cfg.String() }
 // ContextTokens returns the configured value.
 func (o *OpenAI) ContextTokens() int { return o.cfg.ContextTokens }
 
-// Respond implements Model. A request that the server refuses because of its temperature or its
-// stream, or answers without a stream, is sent once more without; later requests omit it too.
+// Respond implements Model. A request that the server refuses because of something that is not
+// needed is sent again without it; later requests omit it, too.
 func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Response, error) {
-	params, err := o.params(r)
+	as := o.learned()
+	req, err := o.encode(r, as)
 	if err != nil {
 		return nil, &Error{Reason: "the request to the model cannot be encoded", Err: err}
+	}
+	changes := func(more adaptations) bool {
+		next, err := o.encode(r, as|more)
+		return err == nil && (next.streamed != req.streamed || !bytes.Equal(next.body, req.body))
 	}
 	resp := &Response{Model: o.Name()}
 	shown := false
@@ -111,39 +132,40 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			on(Event{Text: text})
 		}
 	}
-	streamed := !o.noStreaming.Load()
 	begin := o.now()
 	backoff := firstBackoff
-	for n := 1; ; n++ {
-		got, failed := o.attempt(ctx, params, streamed, say)
-		resp.Usage.Add(Usage{InputTokens: got.in, OutputTokens: got.out})
+	for n := 1; ; {
+		got, failed := o.attempt(ctx, req, r, say)
+		resp.Usage.Add(got.usage)
 		resp.Usage.Latency = o.now().Sub(begin)
 		if failed == nil {
-			if !streamed {
-				o.noStreaming.Store(true)
-			}
-			resp.Text, resp.Calls = got.text.String(), identify(got.calls(), r.Messages)
+			o.learn(ctx, as)
+			o.doubt(ctx, len(req.body), got.usage)
+			got.fill(resp, r)
 			return resp, nil
 		}
-		if params.Temperature.Valid() && got.failure.refuses("temperature") {
-			o.noTemperature.Store(true)
-			params.Temperature = param.Opt[float64]{}
-			n-- // does not count as an attempt
-			continue
+		more := got.failure.adaptation(changes)
+		if got.unstreamed {
+			more = noStream
 		}
-		if streamed && (got.unstreamed || got.failure.refuses("stream")) {
-			streamed = false
-			n--
+		if more != 0 { // does not count as an attempt
+			as |= more
+			req, _ = o.encode(r, as) // encoded before
 			continue
 		}
 		delay := got.retryAfter
-		if delay == 0 {
+		switch {
+		case errors.Is(failed, errLeaked):
+			r.Messages = append(slices.Clip(r.Messages), Message{Role: RoleUser, Text: askAgain})
+			req, _ = o.encode(r, as) // so were the others
+		case delay == 0:
 			delay = backoff
 			backoff *= 2
 		}
 		if !failed.Retryable || n == maxAttempts || !o.worthWaiting(ctx, delay) || o.wait(ctx, delay) != nil {
 			return resp, failed
 		}
+		n++
 		if shown {
 			on(Event{Reset: true})
 			shown = false
@@ -161,23 +183,25 @@ func (o *OpenAI) worthWaiting(ctx context.Context, delay time.Duration) bool {
 }
 
 // attempt sends the request once and reads the whole reply.
-func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewParams, streamed bool, say func(string)) (*reading, *Error) {
-	ctx, cancel := context.WithTimeout(ctx, o.cfg.Timeout)
-	defer cancel()
-	ctx, seen := withLastResponse(ctx)
-	got := &reading{say: say}
+func (o *OpenAI) attempt(ctx context.Context, req encoded, r Request, say func(string)) (*reading, *Error) {
+	ctx, seen, end := attending(ctx, o.cfg.Timeout)
+	defer end()
+	got := &reading{say: say, tools: r.Tools, choice: r.Choice}
 	var err error
-	if streamed {
-		err = o.readStream(ctx, params, got)
+	if req.streamed {
+		err = o.readStream(ctx, req.params, got)
 		got.unstreamed = err == nil && got.size == 0 && seen.status() == http.StatusOK && !strings.HasPrefix(seen.header().Get("Content-Type"), "text/event-stream")
 	} else {
-		err = o.readWhole(ctx, params, got)
+		err = o.readWhole(ctx, req.params, got)
+	}
+	if seen.status() == http.StatusOK && !got.unstreamed {
+		got.estimate(len(req.body))
 	}
 	if err == nil && seen.status() == http.StatusOK {
 		return got, got.finished()
 	}
 	got.failure = seen.failure(err)
-	got.retryAfter = egress.RetryAfter(seen.header(), o.now())
+	got.retryAfter = cmp.Or(egress.RetryAfter(seen.header(), o.now()), got.failure.retryAfter())
 	if errors.Is(err, errTooLarge) {
 		return got, &Error{Reason: errTooLarge.Error()}
 	}
@@ -185,7 +209,6 @@ func (o *OpenAI) attempt(ctx context.Context, params openai.ChatCompletionNewPar
 }
 
 func (o *OpenAI) readStream(ctx context.Context, params openai.ChatCompletionNewParams, got *reading) error {
-	params.StreamOptions.IncludeUsage = openai.Bool(true)
 	stream := o.svc.NewStreaming(ctx, params)
 	defer func() { _ = stream.Close() }()
 	for stream.Next() {
@@ -202,4 +225,18 @@ func (o *OpenAI) readWhole(ctx context.Context, params openai.ChatCompletionNewP
 		return err
 	}
 	return got.completion(c)
+}
+
+// A request with far more bytes than its tokens can have was cut by its server.
+const (
+	doubtedBytes    = 16 << 10
+	mostBytesAToken = 8
+)
+
+// doubt warns once if the server seems to have cut a request to its own context.
+func (o *OpenAI) doubt(ctx context.Context, size int, u Usage) {
+	if !u.Estimated && size > doubtedBytes && size > mostBytesAToken*u.InputTokens && !o.doubted.Swap(true) {
+		o.cfg.Log.WarnContext(ctx, "the model's server seems to cut requests: give it a larger context, or set context_tokens",
+			slog.String("model", o.Name()), slog.Int("bytes", size), slog.Int("input_tokens", u.InputTokens))
+	}
 }

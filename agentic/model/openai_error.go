@@ -11,6 +11,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 	"unicode"
 
 	"github.com/openai/openai-go/v3/packages/ssestream"
@@ -22,6 +23,7 @@ import (
 type failure struct {
 	status                     int // 0: there was no response
 	kind, code, param, message string
+	body                       string
 }
 
 // failure reads the server's explanation; err is the library's.
@@ -46,7 +48,7 @@ func (s *lastResponse) failure(err error) failure {
 func parseFailure(body []byte) failure {
 	var doc any
 	if json.Unmarshal(body, &doc) != nil {
-		return failure{message: string(body)}
+		return failure{message: string(body), body: string(body)}
 	}
 	if list, ok := doc.([]any); ok && len(list) > 0 {
 		doc = list[0]
@@ -64,7 +66,7 @@ func parseFailure(body []byte) failure {
 		b, _ := json.Marshal(doc) // it was read as JSON; a key in it is no longer escaped
 		message = string(b)
 	}
-	return failure{kind: word("type"), code: word("code"), param: word("param"), message: message}
+	return failure{kind: word("type"), code: word("code"), param: word("param"), message: message, body: string(body)}
 }
 
 // openaiError turns a failed attempt into our error. It drops the library's error, which contains
@@ -72,7 +74,7 @@ func parseFailure(body []byte) failure {
 func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 	switch {
 	case ctx.Err() != nil:
-		if errors.Is(ctx.Err(), context.Canceled) {
+		if errors.Is(context.Cause(ctx), context.Canceled) {
 			return &Error{Reason: "the model was not waited for", Retryable: true, Err: context.Canceled}
 		}
 		return &Error{Reason: "the model did not answer in time", Retryable: true, Err: context.DeadlineExceeded}
@@ -88,14 +90,14 @@ func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 	case f.status < 400:
 		e.Reason = "the model's server redirects elsewhere, which is not followed"
 	case f.outOfQuota():
-		e.Reason = "the account at the model's server is used up"
+		e.Reason, e.Unserved = "the account at the model's server is used up", true
 	case f.notFound():
-		e.Reason, e.Err = "the model's server has no such model", errGone
+		e.Reason, e.Unserved = "the model's server has no such model", true
 	case f.status == http.StatusUnauthorized || f.status == http.StatusForbidden:
-		e.Reason = "the model's server denied access"
+		e.Reason, e.Unserved = "the model's server denied access", true
 	case f.status == http.StatusTooManyRequests:
 		e.Reason, e.Retryable = "the model's server has too much to do", true
-	case transientStatus(f.status):
+	case f.transient():
 		e.Reason, e.Retryable = "the model's server failed", true
 	default:
 		e.Reason = "the model's server refused the request"
@@ -103,25 +105,29 @@ func openaiError(ctx context.Context, f failure, err error, key string) *Error {
 	return e
 }
 
-// errGone means that a model does not exist, and will not exist later.
-var errGone = errors.New("not found")
-
 func (f failure) notFound() bool {
 	return f.status == http.StatusNotFound || f.status == http.StatusGone || f.code == "model_not_found" || f.code == "model_decommissioned"
 }
 
 func (f failure) outOfQuota() bool {
-	return f.status >= 400 && (f.code == "insufficient_quota" || f.kind == "insufficient_quota")
+	return f.status == http.StatusPaymentRequired || f.status >= 400 && (f.code == "insufficient_quota" || f.kind == "insufficient_quota")
+}
+
+// retryText is how servers name the time to wait where they send no header.
+var retryText = regexp.MustCompile(`(?i)(?:try again|retry) (?:in|after) ([0-9][0-9hms.]*[hms])\b|"retryDelay":\s*"([0-9.]+s)"`)
+
+// retryAfter is the time to wait that the error's body names; 0: none.
+func (f failure) retryAfter() time.Duration {
+	if m := retryText.FindStringSubmatch(f.body); m != nil && f.transient() {
+		d, _ := time.ParseDuration(cmp.Or(m[1], m[2]))
+		return max(d, 0)
+	}
+	return 0
 }
 
 // invalid reports whether the server rejected the request itself.
 func (f failure) invalid() bool {
 	return slices.Contains([]int{http.StatusBadRequest, http.StatusRequestEntityTooLarge, http.StatusUnprocessableEntity}, f.status)
-}
-
-// refuses reports whether the request was refused because of this parameter.
-func (f failure) refuses(param string) bool {
-	return f.invalid() && (f.param == param || strings.Contains(strings.ToLower(f.message), param))
 }
 
 // overflowWords are the words with which servers report that a request is longer than the model's
@@ -162,8 +168,9 @@ func (f failure) detail(key string) string {
 	return visible.Cut(said, maxDetail)
 }
 
-func transientStatus(status int) bool {
-	return status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}, status)
+// transient reports whether the same request may succeed later.
+func (f failure) transient() bool {
+	return f.status >= 500 || slices.Contains([]int{http.StatusRequestTimeout, http.StatusConflict, http.StatusTooEarly, http.StatusTooManyRequests}, f.status)
 }
 
 // codes returns the codes of an error, which are words of the protocol.

@@ -3,6 +3,8 @@ package model
 import (
 	"encoding/json"
 	"fmt"
+	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -13,13 +15,19 @@ import (
 // reading assembles one reply, from the chunks of a stream or from a whole one.
 type reading struct {
 	say     func(string)
+	tools   []Tool
+	choice  Choice
 	think   thinking
 	text    strings.Builder
+	shown   int // bytes of it
+	held    int // from where it may be a call written as text; with tools only
 	parts   []*callParts
-	size    int // received bytes, thinking included
+	members Members                     // that only the model can read
+	texts   map[string]*strings.Builder // those of them that are texts
+	size    int                         // received bytes, thinking included
 	finish  string
 	refused bool
-	in, out int // tokens, if the server reports them
+	usage   Usage // if the server reports it
 
 	// Of an attempt that failed:
 	failure    failure
@@ -32,6 +40,7 @@ type callParts struct {
 	index     int64
 	id, name  string
 	arguments strings.Builder
+	members   Members
 }
 
 // errTooLarge ends the reading of an endless reply.
@@ -44,16 +53,16 @@ func (r *reading) chunk(c openai.ChatCompletionChunk) error {
 			continue
 		}
 		d := choice.Delta
-		if err := r.addText(d.Content); err != nil {
+		r.refused = r.refused || d.Refusal != ""
+		if err := r.addMessage(d.Content, d.JSON.Content.Raw(), d.RawJSON(), len(d.JSON.ExtraFields) > 0); err != nil {
 			return err
 		}
 		for _, t := range d.ToolCalls {
 			f := t.Function
-			if err := r.addCall(t.Index, t.ID, f.Name, written(f.Arguments, f.JSON.Arguments.Raw())); err != nil {
+			if err := r.addCall(t.Index, t.ID, f.Name, written(f.Arguments, f.JSON.Arguments.Raw()), t.RawJSON()); err != nil {
 				return err
 			}
 		}
-		r.refused = r.refused || d.Refusal != ""
 		if choice.FinishReason != "" {
 			r.finish = choice.FinishReason
 		}
@@ -67,12 +76,13 @@ func (r *reading) completion(c *openai.ChatCompletion) error {
 		return &ssestream.StreamError{Message: "no choices", Event: ssestream.Event{Data: []byte(c.RawJSON())}}
 	}
 	choice := c.Choices[0]
-	r.refused, r.finish = choice.Message.Refusal != "", choice.FinishReason
-	if err := r.addText(choice.Message.Content); err != nil {
+	m := choice.Message
+	r.refused, r.finish = m.Refusal != "", choice.FinishReason
+	if err := r.addMessage(m.Content, m.JSON.Content.Raw(), m.RawJSON(), len(m.JSON.ExtraFields) > 0); err != nil {
 		return err
 	}
-	for i, t := range choice.Message.ToolCalls {
-		if err := r.addCall(int64(i), t.ID, t.Function.Name, written(t.Function.Arguments, t.Function.JSON.Arguments.Raw())); err != nil {
+	for i, t := range m.ToolCalls {
+		if err := r.addCall(int64(i), t.ID, t.Function.Name, written(t.Function.Arguments, t.Function.JSON.Arguments.Raw()), t.RawJSON()); err != nil {
 			return err
 		}
 	}
@@ -81,33 +91,126 @@ func (r *reading) completion(c *openai.ChatCompletion) error {
 
 // count retains the last counts: servers that send several send sums.
 func (r *reading) count(u openai.CompletionUsage) {
-	if u.PromptTokens+u.CompletionTokens > 0 {
-		r.in, r.out = int(u.PromptTokens), int(u.CompletionTokens)
+	if u.PromptTokens+u.CompletionTokens <= 0 {
+		return
+	}
+	cached := int(u.PromptTokensDetails.CachedTokens)
+	for _, name := range []string{"prompt_cache_hit_tokens", "cached_tokens"} { // of DeepSeek, Moonshot
+		if n, err := strconv.Atoi(u.JSON.ExtraFields[name].Raw()); err == nil {
+			cached = max(cached, n)
+		}
+	}
+	r.usage = Usage{InputTokens: int(u.PromptTokens), OutputTokens: int(u.CompletionTokens), CachedTokens: min(max(cached, 0), int(u.PromptTokens))}
+}
+
+// BytesPerToken is the estimated length of a token: tokenizers differ by model.
+const BytesPerToken = 4
+
+// estimate counts the tokens of a request whose server has not reported them.
+func (r *reading) estimate(sent int) {
+	if r.usage == (Usage{}) {
+		r.usage = Usage{InputTokens: sent / BytesPerToken, OutputTokens: (r.size + BytesPerToken - 1) / BytesPerToken, Estimated: true}
 	}
 }
 
-func (r *reading) addText(piece string) error {
-	if r.size += len(piece); r.size > maxOutputBytes {
+// returned are the members of a message that go back to its model.
+var returned = []string{thoughts, "reasoning", "reasoning_details", extraContent}
+
+// addMessage adds content, a text or a list of parts, and with extra the other members of raw.
+func (r *reading) addMessage(content, list, raw string, extra bool) error {
+	if strings.HasPrefix(list, "[") {
+		content = ""
+		var parts []struct{ Type, Text, Refusal string }
+		if err := json.Unmarshal([]byte(list), &parts); err != nil {
+			var texts []string // parts of another shape
+			_ = json.Unmarshal([]byte(list), &texts)
+			content = strings.Join(texts, "")
+		}
+		for _, p := range parts {
+			if p.Type == "text" || p.Type == "output_text" {
+				content += p.Text
+			}
+			r.refused = r.refused || p.Refusal != ""
+		}
+	}
+	if extra {
+		r.addMembers(raw)
+	}
+	if r.size += len(content); r.size > maxOutputBytes {
 		return errTooLarge
 	}
-	r.show(r.think.next(piece))
+	r.show(r.think.next(content))
 	return nil
 }
 
-func (r *reading) show(text string) {
-	if text != "" {
-		r.text.WriteString(text)
-		r.say(text)
+// addMembers adds what goes back to the model: texts and lists come in pieces.
+func (r *reading) addMembers(raw string) {
+	var all Members
+	if json.Unmarshal([]byte(raw), &all) != nil {
+		return
+	}
+	for _, name := range returned {
+		var text string
+		r.size += len(all[name])
+		if len(all[name]) == 0 || json.Unmarshal(all[name], &text) != nil {
+			r.members = joined(r.members, name, all[name])
+			continue
+		}
+		if r.texts == nil {
+			r.texts = map[string]*strings.Builder{}
+		}
+		if r.texts[name] == nil {
+			r.texts[name] = &strings.Builder{}
+		}
+		r.texts[name].WriteString(text)
 	}
 }
 
-func (r *reading) addCall(index int64, id, name, arguments string) error {
+// joined adds a piece of a member: lists go on, other values replace each other.
+func joined(all Members, name string, piece json.RawMessage) Members {
+	if len(piece) == 0 || string(piece) == "null" {
+		return all
+	}
+	if all == nil {
+		all = Members{}
+	}
+	var lists [2][]json.RawMessage
+	if json.Unmarshal(all[name], &lists[0]) == nil && json.Unmarshal(piece, &lists[1]) == nil {
+		piece, _ = json.Marshal(append(lists[0], lists[1]...)) // its values were read
+	}
+	all[name] = piece
+	return all
+}
+
+// show adds text and shows what is no call written as text.
+func (r *reading) show(text string) {
+	r.text.WriteString(text)
+	r.held = r.text.Len()
+	if len(r.tools) > 0 {
+		r.held = callWritten(r.text.String(), r.shown)
+	}
+	if r.held > r.shown {
+		r.say(r.text.String()[r.shown:r.held])
+		r.shown = r.held
+	}
+}
+
+func (r *reading) addCall(index int64, id, name, arguments, raw string) error {
 	p := r.partsAt(index)
 	if p == nil || p.endsBefore(id, name, arguments) {
 		p = &callParts{index: index}
 		r.parts = append(r.parts, p)
 	}
-	if r.size += len(name) + len(arguments); r.size > maxOutputBytes || len(r.parts) > maxCalls {
+	var all Members
+	if json.Unmarshal([]byte(raw), &all) == nil {
+		for member, v := range all {
+			if !slices.Contains([]string{"index", "id", "type", "function"}, member) {
+				r.size += len(v)
+				p.members = joined(p.members, member, v)
+			}
+		}
+	}
+	if r.size += len(id) + len(name) + len(arguments); r.size > maxOutputBytes || len(r.parts) > maxCalls {
 		return errTooLarge
 	}
 	if p.id == "" {
@@ -136,8 +239,7 @@ func (p *callParts) endsBefore(id, name, arguments string) bool {
 	if id != "" && p.id != "" {
 		return id != p.id
 	}
-	whole := func() bool { return json.Valid([]byte(unfence(p.arguments.String()))) }
-	return name != "" && (name != p.name || arguments != "") && whole()
+	return name != "" && (name != p.name || arguments != "") && json.Valid([]byte(unfence(p.arguments.String())))
 }
 
 // written returns the arguments of a call, which some servers send as an object where the API has
@@ -149,47 +251,100 @@ func written(arguments, raw string) string {
 	return arguments
 }
 
-// calls returns the received calls; a call without arguments has none to write.
-func (r *reading) calls() []Call {
-	var calls []Call
+// fill completes the response with the whole reply.
+func (r *reading) fill(resp *Response, req Request) {
+	for name, text := range r.texts {
+		if text.Len() > 0 {
+			quoted, _ := json.Marshal(text.String()) // a text always has JSON
+			r.members = joined(r.members, name, quoted)
+		}
+	}
+	resp.Text, resp.Opaque = r.text.String(), &Opaque{Model: resp.Model, Members: r.members}
 	for _, p := range r.parts {
 		arguments := unfence(p.arguments.String())
-		if strings.TrimSpace(arguments) == "" {
+		if strings.TrimSpace(arguments) == "" { // a call without arguments has none to write
 			arguments = "{}"
 		}
-		calls = append(calls, Call{ID: p.id, Name: p.name, Arguments: arguments})
+		for _, t := range req.Tools {
+			if t.Name == p.name {
+				arguments = unquoted(arguments, t.Schema)
+			}
+		}
+		resp.Calls = append(resp.Calls, Call{ID: p.id, Name: p.name, Arguments: arguments})
+		resp.Opaque.Calls = append(resp.Opaque.Calls, p.members)
 	}
-	return calls
+	identify(resp.Calls, req.Messages)
 }
+
+// ending is the meaning of a finish reason.
+type ending string
+
+const (
+	whole    ending = ""
+	cut      ending = "the model's answer reached the token limit"
+	withheld ending = "the model's answer was withheld by a content filter"
+	spoiled  ending = "the model's answer broke off"
+)
+
+// endings are the finish reasons of servers, in lower case.
+var endings = map[string]ending{
+	"stop": whole, "eos": whole, "eos_token": whole, "end_turn": whole, "stop_sequence": whole, "complete": whole,
+	"tool_calls": whole, "tool_call": whole, "tool_use": whole, "function_call": whole,
+	"length": cut, "max_tokens": cut, "model_length": cut, "max_output_tokens": cut,
+	"content_filter": withheld, "safety": withheld, "recitation": withheld, "refusal": withheld, "blocklist": withheld, "prohibited_content": withheld, "sensitive": withheld,
+	"error": spoiled, "malformed_function_call": spoiled, "insufficient_system_resource": spoiled, "network_error": spoiled,
+}
+
+// cutMark ends a text that reached the limit of tokens.
+const cutMark = "\n\n[cut off: the model's limit of tokens was reached]"
 
 // finished ends the reading and decides by the finish reason whether the reply is whole.
 func (r *reading) finished() *Error {
 	r.show(r.think.end())
+	if err := r.leaked(); err != nil {
+		return err
+	}
+	if r.held = r.text.Len(); r.held > r.shown {
+		r.say(r.text.String()[r.shown:])
+	}
+	end, known := endings[strings.ToLower(r.finish)]
+	blank := strings.TrimSpace(r.text.String()) == ""
+	calledByReason := strings.Contains(strings.ToLower(r.finish), "tool") || strings.EqualFold(r.finish, "function_call")
 	switch {
 	case r.refused:
 		return &Error{Reason: "the model refused to answer"}
 	case r.finish == "":
 		return &Error{Reason: "the model's answer was cut off", Retryable: true}
-	case r.finish == "length":
-		return &Error{Reason: "the model's answer reached the token limit"}
-	case r.finish == "content_filter":
-		return &Error{Reason: "the model's answer was withheld by a content filter"}
-	case len(r.parts) > 0 && (r.finish == "tool_calls" || r.finish == "stop" || r.finish == "function_call"):
-		return nil
-	case r.finish != "stop":
+	case !known:
+		return &Error{Reason: "the model did something else than answer", Detail: fmt.Sprintf("finish_reason %q", r.finish)}
+	case end == cut && len(r.parts) > 0:
+		r.parts = slices.DeleteFunc(r.parts, func(p *callParts) bool { return !p.whole() })
+		if len(r.parts) == 0 {
+			return &Error{Reason: string(cut)}
+		}
+	case end == cut && !blank:
+		r.text.WriteString(cutMark)
+		r.say(cutMark)
+	case end != whole:
+		return &Error{Reason: string(end), Retryable: end == spoiled}
+	case len(r.parts) > 0:
+	case calledByReason && blank:
 		return &Error{Reason: "the model did something else than answer"}
-	case strings.TrimSpace(r.text.String()) == "":
+	case blank:
 		return &Error{Reason: "the model answered with nothing", Retryable: true}
 	}
 	return nil
 }
 
-// maxCallID bounds an id that is sent back to a server.
-const maxCallID = 40
+// whole reports whether the arguments are a whole object, as a prefix of one never is.
+func (p *callParts) whole() bool {
+	arguments := strings.TrimSpace(unfence(p.arguments.String()))
+	return strings.HasPrefix(arguments, "{") && json.Valid([]byte(arguments))
+}
 
 // identify gives every call a unique id within the conversation: its own one, or a generated one
-// if a server sent none or repeated one.
-func identify(calls []Call, history []Message) []Call {
+// if a server sent none or repeated one. A generated id is valid for every server.
+func identify(calls []Call, history []Message) {
 	taken := map[string]bool{"": true}
 	n := 0
 	for _, m := range history {
@@ -200,11 +355,10 @@ func identify(calls []Call, history []Message) []Call {
 	}
 	for i := range calls {
 		c := &calls[i]
-		for taken[c.ID] || len(c.ID) > maxCallID {
+		for taken[c.ID] {
 			n++
-			c.ID = fmt.Sprintf("call_%d", n)
+			c.ID = fmt.Sprintf("call%05d", n)
 		}
 		taken[c.ID] = true
 	}
-	return calls
 }

@@ -133,7 +133,7 @@ func (m *mock) check(r *http.Request) completionRequest {
 }
 
 func (m *mock) checkTools(req completionRequest) {
-	if (len(req.Tools) > 0) != (req.ToolChoice == "auto" || req.ToolChoice == "required") || len(req.Tools) > 128 {
+	if (len(req.Tools) > 0) != (req.ToolChoice == "auto" || req.ToolChoice == "required" || req.ToolChoice == "none") || len(req.Tools) > 128 {
 		m.t.Errorf("%d tools with the choice %q", len(req.Tools), req.ToolChoice)
 	}
 	for _, t := range req.Tools {

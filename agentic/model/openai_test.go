@@ -201,9 +201,10 @@ func TestFinalErrors(t *testing.T) {
 			http.Redirect(w, r, "http://127.0.0.1:1/", http.StatusTemporaryRedirect)
 		}}, false, "redirects"},
 		{"refusal", []reply{refuses}, false, "refused"},
-		{"length", []reply{ends("length")}, false, "token limit"},
+		{"length", []reply{cutBefore}, false, "token limit"},
+		{"unknown end", []reply{ends("weird")}, false, `finish_reason "weird"`},
 		{"content filter", []reply{ends("content_filter")}, false, "content filter"},
-		{"tool call", []reply{ends("tool_calls")}, false, "something else"},
+		{"tool call", []reply{calls("tool_calls")}, false, "something else"},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {
@@ -213,6 +214,11 @@ func TestFinalErrors(t *testing.T) {
 	}
 }
 
+func cutBefore(w http.ResponseWriter, _ *http.Request) {
+	begin(w, "<think>hm, ")
+	end(w, "length")
+}
+
 func refuses(w http.ResponseWriter, _ *http.Request) {
 	begin(w, "")
 	delta(w, "refusal", "I cannot help with secret-prompt.")
@@ -220,7 +226,7 @@ func refuses(w http.ResponseWriter, _ *http.Request) {
 }
 
 func TestUsageOfFailedAttemptsCounts(t *testing.T) {
-	r, err := newTestModel(t, newMock(t, ends("length")), nil).Respond(t.Context(), ask(), nil)
+	r, err := newTestModel(t, newMock(t, cutBefore), nil).Respond(t.Context(), ask(), nil)
 	wantError(t, err, false, "token limit")
 	if r.Usage.OutputTokens != 7 {
 		t.Errorf("usage %+v", r.Usage)
@@ -415,7 +421,7 @@ func TestServerWithoutStreams(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		want := []Call{{"a", "f", `{"n":1}`}, {"call_1", "g", "{}"}}
+		want := []Call{{"a", "f", `{"n":1}`}, {"call00001", "g", "{}"}}
 		if d := cmp.Diff(want, r.Calls); d != "" || r.Text != "fine" || h.text() != "fine" || r.Usage.OutputTokens != 7 {
 			t.Errorf("%+v, heard %q\n%s", r, h.text(), d)
 		}

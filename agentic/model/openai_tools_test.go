@@ -29,10 +29,10 @@ func TestConversation(t *testing.T) {
 	r.Messages = []Message{
 		{Role: RoleSystem, Text: "[Context]\nDate: today"},
 		{Role: RoleUser, Text: "do it"},
-		{Role: RoleAssistant, Text: "I try.", Calls: []Call{{"a", "f", `{"n": 1}`}, {"b", "no such.tool", `{"n":`}}},
+		{Role: RoleAssistant, Text: "I try.", Calls: []Call{{"a", "f", `{"n": 1}`}, {"b", "no such.tool", `{"n":`}}, Opaque: &Opaque{Model: "openai:m"}},
 		{Role: RoleTool, CallID: "a", Text: `{"label":"r1"}`},
 		{Role: RoleTool, CallID: "b", Text: `{"error":{}}`},
-		{Role: RoleAssistant, Calls: []Call{{"c", "", ""}, {"d", strings.Repeat("x", 70), "7"}}},
+		{Role: RoleAssistant, Calls: []Call{{"c", "", ""}, {"d", strings.Repeat("x", 70), "7"}}, Opaque: &Opaque{Model: "openai:m"}},
 		{Role: RoleTool, CallID: "c"},
 		{Role: RoleTool, CallID: "d", Text: "x"},
 		{Role: RoleAssistant, Text: "Well."},
@@ -123,11 +123,11 @@ func TestCalls(t *testing.T) {
 		}, []Call{{"a", "f", `{"n":1}`}, {"b", "f", `{"n":2}`}}},
 		{"whole, without number and id", "stop", []string{
 			`[{"function":{"name":"f","arguments":"{\"n\":1}"}},{"function":{"name":"f","arguments":"{\"n\":2}"}}]`, `[{"id":"","function":{"name":"g","arguments":"{}"}}]`,
-		}, []Call{{"call_1", "f", `{"n":1}`}, {"call_2", "f", `{"n":2}`}, {"call_3", "g", `{}`}}},
-		{"the same id twice, and one too long", "tool_calls", []string{
+		}, []Call{{"call00001", "f", `{"n":1}`}, {"call00002", "f", `{"n":2}`}, {"call00003", "g", `{}`}}},
+		{"the same id twice, and a long one", "tool_calls", []string{
 			`[{"index":0,"id":"a","function":{"name":"f","arguments":"{}"}},{"index":1,"id":"a","function":{"name":"f","arguments":"{}"}}]`,
 			`[{"index":2,"id":"chatcmpl-tool-0123456789abcdef0123456789abcdef","function":{"name":"f","arguments":"{}"}}]`,
-		}, []Call{{"a", "f", "{}"}, {"call_1", "f", "{}"}, {"call_2", "f", "{}"}}},
+		}, []Call{{"a", "f", "{}"}, {"call00001", "f", "{}"}, {"chatcmpl-tool-0123456789abcdef0123456789abcdef", "f", "{}"}}},
 		{"no arguments", "tool_calls", []string{`[{"index":0,"id":"a","function":{"name":"f"}}]`}, []Call{{"a", "f", "{}"}}},
 		{"arguments as an object", "tool_calls", []string{`[{"index":0,"id":"a","function":{"name":"f","arguments":{"n":1}}}]`}, []Call{{"a", "f", `{"n":1}`}}},
 		{"arguments in a fence", "tool_calls", []string{
@@ -153,14 +153,14 @@ func TestCalls(t *testing.T) {
 func TestMadeUpIDs(t *testing.T) {
 	r := withTools()
 	r.Messages = append(r.Messages,
-		Message{Role: RoleAssistant, Calls: []Call{{"call_1", "f", "{}"}, {"call_4", "f", "{}"}}},
-		Message{Role: RoleTool, CallID: "call_1"}, Message{Role: RoleTool, CallID: "call_4"})
-	m := newMock(t, calls("stop", `[{"function":{"name":"f","arguments":"{}"}}]`, `[{"index":1,"id":"call_1","function":{"name":"g","arguments":"{}"}}]`))
+		Message{Role: RoleAssistant, Calls: []Call{{"call00001", "f", "{}"}, {"call00004", "f", "{}"}}},
+		Message{Role: RoleTool, CallID: "call00001"}, Message{Role: RoleTool, CallID: "call00004"})
+	m := newMock(t, calls("stop", `[{"function":{"name":"f","arguments":"{}"}}]`, `[{"index":1,"id":"call00001","function":{"name":"g","arguments":"{}"}}]`))
 	resp, err := newTestModel(t, m, nil).Respond(t.Context(), r, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d := cmp.Diff([]Call{{"call_3", "f", "{}"}, {"call_5", "g", "{}"}}, resp.Calls); d != "" {
+	if d := cmp.Diff([]Call{{"call00003", "f", "{}"}, {"call00005", "g", "{}"}}, resp.Calls); d != "" {
 		t.Error(d)
 	}
 }

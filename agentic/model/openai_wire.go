@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"strings"
 	"sync/atomic"
+	"time"
 )
 
 // openaiWire is the transport below the library: it removes the headers by which the library
@@ -38,12 +39,28 @@ func (w openaiWire) RoundTrip(req *http.Request) (*http.Response, error) {
 	}
 	if s, ok := req.Context().Value(lastResponseKey{}).(*lastResponse); ok {
 		s.resp.Store(resp)
+		s.alive()
+		resp.Body = living{resp.Body, s.alive}
 	}
 	resp.Body = struct {
 		io.Reader
 		io.Closer
 	}{io.LimitReader(resp.Body, maxResponseBytes), resp.Body} // a truncated body is malformed
 	return resp, nil
+}
+
+// living is a body that reports each arrival of bytes.
+type living struct {
+	io.ReadCloser
+	alive func()
+}
+
+func (b living) Read(p []byte) (int, error) {
+	n, err := b.ReadCloser.Read(p)
+	if n > 0 {
+		b.alive()
+	}
+	return n, err
 }
 
 // show passes the body of a request to sent.
@@ -78,13 +95,20 @@ func Showing(ctx context.Context, show func(body []byte)) context.Context {
 }
 
 // lastResponse is the last response to one attempt.
-type lastResponse struct{ resp atomic.Pointer[http.Response] }
+type lastResponse struct {
+	resp  atomic.Pointer[http.Response]
+	alive func() // called when something arrives
+}
 
 type lastResponseKey struct{}
 
-func withLastResponse(ctx context.Context) (context.Context, *lastResponse) {
-	s := &lastResponse{}
-	return context.WithValue(ctx, lastResponseKey{}, s), s
+// attending returns the context of one attempt. It ends, with the cause DeadlineExceeded, when
+// nothing has arrived for a time.
+func attending(ctx context.Context, idle time.Duration) (context.Context, *lastResponse, context.CancelFunc) {
+	ctx, end := context.WithCancelCause(ctx)
+	timer := time.AfterFunc(idle, func() { end(context.DeadlineExceeded) })
+	s := &lastResponse{alive: func() { timer.Reset(idle) }}
+	return context.WithValue(ctx, lastResponseKey{}, s), s, func() { timer.Stop(); end(nil) }
 }
 
 // status is 0 until there is a response.

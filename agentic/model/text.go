@@ -5,17 +5,15 @@ import (
 	"unicode"
 )
 
-const (
-	thinkBegins = "<think>"
-	thinkEnds   = "</think>"
-)
+// thinkTags enclose what models think.
+var thinkTags = []string{"think", "thinking", "thought", "reasoning"}
 
-// thinking removes a model's thinking, <think>…</think>, from the beginning of a streamed text,
-// and blanks before the text. The zero value is ready.
+// thinking removes a model's thinking, such as <think>…</think>, from the beginning of a streamed
+// text, and blanks before the text. The zero value is ready.
 type thinking struct {
 	held    string // possibly a tag, or the beginning of one
-	inside  bool
-	started bool // the text has begun
+	ends    string // the closing tag that is waited for
+	started bool   // the text has begun
 }
 
 // next accepts a piece and returns the part of the text that is certain now.
@@ -25,20 +23,27 @@ func (t *thinking) next(piece string) string {
 	}
 	t.held += piece
 	for {
-		if t.inside {
-			_, after, ended := strings.Cut(t.held, thinkEnds)
+		if t.ends != "" {
+			_, after, ended := strings.Cut(t.held, t.ends)
 			if !ended {
-				t.held = t.held[max(0, len(t.held)-len(thinkEnds)+1):]
+				t.held = t.held[max(0, len(t.held)-len(t.ends)+1):]
 				return ""
 			}
-			t.held, t.inside = after, false
+			t.held, t.ends = after, ""
 		}
 		t.held = strings.TrimLeftFunc(t.held, unicode.IsSpace)
-		after, begins := strings.CutPrefix(t.held, thinkBegins)
+		maybe := false
+		for _, tag := range thinkTags {
+			begins := "<" + tag + ">"
+			if after, begun := strings.CutPrefix(t.held, begins); begun {
+				t.held, t.ends = after, "</"+tag+">"
+				break
+			}
+			maybe = maybe || strings.HasPrefix(begins, t.held)
+		}
 		switch {
-		case begins:
-			t.held, t.inside = after, true
-		case strings.HasPrefix(thinkBegins, t.held):
+		case t.ends != "":
+		case maybe:
 			return ""
 		default:
 			t.started = true
@@ -49,7 +54,7 @@ func (t *thinking) next(piece string) string {
 
 // end returns the withheld rest; the text has no more pieces.
 func (t *thinking) end() string {
-	if t.started || t.inside {
+	if t.started || t.ends != "" {
 		return ""
 	}
 	t.started = true

@@ -46,7 +46,7 @@ func TestThinkingComesAtOnce(t *testing.T) {
 	filter = thinking{}
 	filter.next("<think>")
 	filter.next(strings.Repeat("a<", 1<<16))
-	if len(filter.held) >= len(thinkEnds) {
+	if len(filter.held) >= len(filter.ends) {
 		t.Errorf("%d bytes of a thought are kept", len(filter.held))
 	}
 }

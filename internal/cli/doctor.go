@@ -23,7 +23,7 @@ func doctorCommand(c *command) {
 			e, err = examination(c.std, cfg)
 		}
 		if err == nil {
-			m, err = newModels(cfg, c.configFile(), c.std.Env, nil)
+			m, err = newModels(cfg, c.configFile(), c.std.Env, nil, nil)
 		}
 		list := []upkeep.Finding{{Check: "config", Level: upkeep.OK, Found: "all keys are known and all values are possible"}}
 		if err != nil {

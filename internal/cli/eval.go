@@ -159,7 +159,7 @@ func (c *command) judge(name string) (model.Model, error) {
 	if err != nil {
 		return nil, malformed(err)
 	}
-	all, err := newModels(cfg, "writ.yaml", c.std.Env, nil)
+	all, err := newModels(cfg, "writ.yaml", c.std.Env, nil, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"log/slog"
 	"maps"
 	"net/http"
 	"os"
@@ -236,9 +237,9 @@ type namedModel struct {
 }
 
 // newModels makes the models of a configuration, which was read from file. sent gets the body of
-// each request to a server; nil: unused.
-func newModels(c config.Config, file string, env func(string) string, sent func([]byte)) (*models, error) {
-	m, err := makeModels(c, env, sent)
+// each request to a server; log and sent may be nil.
+func newModels(c config.Config, file string, env func(string) string, log *slog.Logger, sent func([]byte)) (*models, error) {
+	m, err := makeModels(c, env, log, sent)
 	switch {
 	case err == nil:
 		return m, nil
@@ -248,7 +249,7 @@ func newModels(c config.Config, file string, env func(string) string, sent func(
 	return nil, malformed(fmt.Errorf("configuration %s: %w", file, err))
 }
 
-func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*models, error) {
+func makeModels(c config.Config, env func(string) string, log *slog.Logger, sent func([]byte)) (*models, error) {
 	specs, err := c.ModelsOf(env)
 	if err != nil {
 		return nil, err
@@ -261,7 +262,7 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 			return it, nil
 		}
 		spec := specs[name]
-		first, err := newModel(spec, sent)
+		first, err := newModel(spec, log, sent)
 		if err != nil {
 			return nil, fmt.Errorf("models.%s.url: %w", name, err) // Validate and Load have checked the rest
 		}
@@ -289,12 +290,12 @@ func makeModels(c config.Config, env func(string) string, sent func([]byte)) (*m
 	return m, err
 }
 
-func newModel(spec config.Model, sent func([]byte)) (model.Model, error) {
+func newModel(spec config.Model, log *slog.Logger, sent func([]byte)) (model.Model, error) {
 	if spec.Driver == config.DriverOffline {
 		return offline.Model{}, nil
 	}
 	return model.NewOpenAI(model.OpenAIConfig{
-		BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Sent: sent,
+		BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Log: log, Sent: sent,
 	})
 }
 

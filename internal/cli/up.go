@@ -143,7 +143,7 @@ func (x extras) models(std IO, c config.Config, file string) (*models, error) {
 			}
 		}
 	}
-	m, err := newModels(c, file, std.Env, sent)
+	m, err := newModels(c, file, std.Env, logger(std, c.LogLevel), sent)
 	if err != nil {
 		return nil, err
 	}
