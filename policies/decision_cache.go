@@ -86,6 +86,12 @@ func appendValue(b []byte, v any) ([]byte, bool) {
 		return appendString(append(b, '0'), string(v)), true
 	case int:
 		return appendString(append(b, '0'), strconv.Itoa(v)), true
+	case []string:
+		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
+		for _, s := range v {
+			b = appendString(append(b, 's'), s)
+		}
+		return b, true
 	case []any:
 		b = binary.AppendUvarint(append(b, 'a'), uint64(len(v)))
 		for _, x := range v {

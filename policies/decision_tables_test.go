@@ -77,9 +77,9 @@ func TestTableFindsWrong(t *testing.T) {
 
 func TestParseTableRefuses(t *testing.T) {
 	for doc, says := range map[string]string{
-		"principal: {}":       "not found",
+		"principal: {}": "not found",
 		"principals: {a: {actor: {tenant: acme}}}": "no principals or no intents",
-		"intents: {a: {}}":    "no principals or no intents",
+		"intents: {a: {}}":                         "no principals or no intents",
 		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {c: {b: allow}}":                       `no principal "c"`,
 		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {a: {c: allow}}":                       `no intent "c"`,
 		"principals: {a: {actor: {tenant: acme}}}\nintents: {b: {}}\nexpect: {a: {b: perhaps}}":                     "want allow",

@@ -47,14 +47,14 @@ func newSubject(e *intents.Envelope, f *intents.DecisionInputs) *subject {
 // members of the input, in the order of their names.
 var members = []member{
 	{name: "actor", fields: fields{
-		{"roles", func(s *subject) any { return list(s.inputs.Roles) }},
+		{"roles", func(s *subject) any { return s.inputs.Roles }},
 		{"tenant", func(s *subject) any { return s.env.Principal().Tenant }},
 		{"user_id", func(s *subject) any { return s.env.Principal().UserID }},
 	}},
 	{name: "approvals", value: func(s *subject) any { return approvalsInput(s.inputs.Approvals) }},
 	{name: "constraints", fields: fields{
 		{"audience", func(s *subject) any { return s.env.Constraints().Audience }},
-		{"capabilities", func(s *subject) any { return list(s.env.Constraints().Capabilities) }},
+		{"capabilities", func(s *subject) any { return s.env.Constraints().Capabilities }},
 		{"idempotency_key", func(s *subject) any { return s.env.Constraints().IdempotencyKey }},
 		{"issued_at", func(s *subject) any { return s.env.Constraints().IssuedAt }},
 		{"ttl_sec", func(s *subject) any { return s.env.Constraints().TTLSec }},
@@ -82,7 +82,7 @@ var members = []member{
 	{name: "now", value: func(s *subject) any { return s.inputs.Now }},
 	{name: "patch", missing: func(s *subject) bool { return s.inputs.Patch == nil }, fields: fields{
 		{"nodes", func(s *subject) any { return nodesInput(s.inputs.Patch.Nodes) }},
-		{"rewired", func(s *subject) any { return list(s.inputs.Patch.Rewired) }},
+		{"rewired", func(s *subject) any { return s.inputs.Patch.Rewired }},
 	}},
 	{name: "plan", missing: func(s *subject) bool { return s.inputs.Plan == nil }, fields: fields{
 		{"by_agent", func(s *subject) any { return yes(s.inputs.Plan.ByAgent) }},
@@ -123,7 +123,7 @@ type member struct {
 	missing func(*subject) bool // nil: each intent has it
 }
 
-// fields by name; nil, if the intent does not have one.
+// fields by name: a JSON value or []string; nil, if the intent does not have one.
 type fields []struct {
 	name  string
 	value func(*subject) any
@@ -152,7 +152,11 @@ func (m *member) of(s *subject) (any, bool) {
 	}
 	object := make(map[string]any, len(m.fields))
 	for _, f := range m.fields {
-		if v, there := given(f.value(s)); there {
+		v, there := given(f.value(s))
+		if texts, are := v.([]string); are {
+			v = list(texts)
+		}
+		if there {
 			object[f.name] = v
 		}
 	}
@@ -265,13 +269,15 @@ func (s *subject) member(all []lookup, depth int) (*ast.Term, error) {
 }
 
 // skills of the task, by their ids.
-func (s *subject) skills() []any {
-	skills := list(s.inputs.Task.Skills)
-	if s.tool != "" {
-		for i, name := range skills {
-			if name == s.tool {
-				skills[i] = s.inputs.Skill.Name
-			}
+func (s *subject) skills() []string {
+	skills := s.inputs.Task.Skills
+	if s.tool == "" {
+		return skills
+	}
+	skills = slices.Clone(skills)
+	for i, name := range skills {
+		if name == s.tool {
+			skills[i] = s.inputs.Skill.Name
 		}
 	}
 	return skills

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"bytes"
 	"encoding/json"
 	"slices"
 	"strings"
@@ -134,7 +135,8 @@ func TestInputIsLookedUp(t *testing.T) {
 			for _, l := range lookups(all) {
 				got, there := l.value(newSubject(e, &f))
 				want, is := below(whole, l.path)
-				if there != is || !cmp.Equal(got, want) {
+				gotKey, _ := appendValue(nil, got)
+				if wantKey, ok := appendValue(nil, want); there != is || !ok || !bytes.Equal(gotKey, wantKey) {
 					t.Errorf("%s: input.%s: looked up %v %v, in the input %v %v", name, strings.Join(l.path, "."), got, there, want, is)
 				}
 			}

@@ -123,13 +123,15 @@ func (r *Router) decideBatch(ctx context.Context, sent *batch) (_ []*decision, e
 	decided := make([]*decision, len(sent.raws))
 	for i, raw := range sent.raws {
 		if sent.envs[i] == nil {
-			sent.envs[i], err = r.verify(ctx, raw)
+			var in verified
+			in, err = r.verify(ctx, raw)
+			sent.envs[i] = in.env
 		}
 		if err == nil {
 			err = r.explained(sent.envs[i])
 		}
 		if err == nil {
-			decided[i], err = r.decide(ctx, r.state.View(), sent.envs[i])
+			decided[i], err = r.decideNow(ctx, sent.envs[i])
 		}
 		if err != nil {
 			return nil, &batchError{index: i, err: err}

@@ -69,16 +69,22 @@ func stages() [7]stage {
 	}
 }
 
-// decide runs stages 3 to 7, after the checks of stage 2 that may have changed. It writes nothing.
-// A refusal in 3, 5, 6 or 7 and a duplicate are decisions. The error is a refusal of 2 or 4, a
-// refusal of an ended task's key, or a failure of the router.
-func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelope) (*decision, error) {
-	now := r.now()
-	env, err := r.reverify(v, env, now)
+// decideNow is decide on the state of now, after the checks of stage 2 that may have changed: the error
+// may be their refusal.
+func (r *Router) decideNow(ctx context.Context, env *intents.Envelope) (*decision, error) {
+	in, err := r.reverify(env)
 	if err != nil {
 		return nil, err
 	}
-	d := &decision{env: env, view: v, now: now, holder: storage.NoPosition}
+	return r.decide(ctx, in)
+}
+
+// decide runs stages 3 to 7 on the state that stage 2 saw. It writes nothing. A refusal in 3, 5, 6 or 7
+// and a duplicate are decisions. The error is a refusal of 4, a refusal of an ended task's key, or a
+// failure of the router.
+func (r *Router) decide(ctx context.Context, in verified) (_ *decision, err error) {
+	env, v := in.env, in.view
+	d := &decision{env: env, view: v, now: in.now, holder: storage.NoPosition}
 	v.AddPolicyReads(env.Principal().Tenant) // before the engine is built from it
 	if d.policy, err = r.engine(ctx, v, env.Principal().Tenant); err != nil {
 		return nil, err // no policy: nothing is accepted
@@ -88,7 +94,7 @@ func (r *Router) decide(ctx context.Context, v *state.View, env *intents.Envelop
 		PolicyDigest: d.policy.Digest(), Catalog: r.cfg.Catalog.Digest(), Directory: v.Position(),
 	}
 	d.inputs.Signer = intents.SignerInput{KID: env.Signer().KID, Role: string(env.Signer().Role)}
-	d.inputs.Now = intents.FormatTime(now)
+	d.inputs.Now = intents.FormatTime(d.now)
 	began := time.Now()
 	for _, stage := range stages() {
 		err := stage.run(r, ctx, d)

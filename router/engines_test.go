@@ -30,7 +30,9 @@ func TestEnginesOfTenants(t *testing.T) {
 		"data":     func() { w.Data("python", "false") },
 		"approver": func() { w.Approval(`{"once":true}`, "ben") },
 		"skill":    func() { w.Pin("feed", catalog.Once) },
-		"role":     func() { put(catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "guest", Capabilities: []string{}}}) },
+		"role": func() {
+			put(catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "guest", Capabilities: []string{}}})
+		},
 	} {
 		change()
 		if engine("acme") != ours {

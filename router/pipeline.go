@@ -57,22 +57,22 @@ func (r *Router) submit(ctx context.Context, raw []byte) (a *intents.Answer, env
 			r.cfg.Log.ErrorContext(ctx, "intent", slog.String("trace_id", claimed(raw).TraceID), slog.String("error", err.Error()))
 		}
 	}()
-	if env, err = r.verify(ctx, raw); err != nil {
+	in, err := r.verify(ctx, raw)
+	if err == nil {
+		err = r.explained(in.env)
+	}
+	if err != nil {
 		r.turnedDown(ctx, raw, err)
 		return nil, nil, err
 	}
-	if err = r.explained(env); err != nil {
-		r.turnedDown(ctx, raw, err)
-		return nil, nil, err
-	}
-	x, err := r.accept(ctx, raw, env)
+	x, err := r.accept(ctx, raw, in)
 	if err != nil {
 		return nil, nil, err
 	}
 	if a, err = r.perform(ctx, x); err != nil {
 		return nil, nil, err
 	}
-	return a, env, r.addDetails(ctx, &x.decision, a)
+	return a, in.env, r.addDetails(ctx, &x.decision, a)
 }
 
 // traceOf is the trace of an intent, or empty if its sender is not traced.
@@ -103,10 +103,14 @@ var errStale = errors.New("router: decide again")
 
 // accept decides an intent whose signature is valid and commits the decision. It repeats both as
 // long as something that the decision read has changed meanwhile.
-func (r *Router) accept(ctx context.Context, raw []byte, env *intents.Envelope) (x *execution, err error) {
+func (r *Router) accept(ctx context.Context, raw []byte, in verified) (x *execution, err error) {
 	for range maxDecisions {
-		if x, err = r.decideAndCommit(ctx, raw, env); !errors.Is(err, errStale) {
+		if x, err = r.decideAndCommit(ctx, raw, in); !errors.Is(err, errStale) {
 			return x, err
+		}
+		if in, err = r.reverify(in.env); err != nil {
+			r.turnedDown(ctx, raw, err)
+			return nil, err
 		}
 	}
 	err = intents.Refuse(intents.Overloaded, "", "what the decision rests on changes too fast")
@@ -117,12 +121,12 @@ func (r *Router) accept(ctx context.Context, raw []byte, env *intents.Envelope) 
 // decideAndCommit runs stages 3 to 8 once. Control intents change what each of them reads, such as
 // a tenant's data: side by side they would invalidate each other until one gave up. They are
 // decided once more while they hold the control turn.
-func (r *Router) decideAndCommit(ctx context.Context, raw []byte, env *intents.Envelope) (x *execution, err error) {
-	d, err := r.decide(ctx, r.state.View(), env)
-	if err == nil && d.Verdict == intents.Allow && state.Administers(env.Type()) {
+func (r *Router) decideAndCommit(ctx context.Context, raw []byte, in verified) (x *execution, err error) {
+	d, err := r.decide(ctx, in)
+	if err == nil && d.Verdict == intents.Allow && state.Administers(in.env.Type()) {
 		r.turn.Lock()
 		defer r.turn.Unlock()
-		d, err = r.decide(ctx, r.state.View(), env)
+		d, err = r.decideNow(ctx, in.env)
 	}
 	if err != nil {
 		r.turnedDown(ctx, raw, err)
@@ -133,18 +137,18 @@ func (r *Router) decideAndCommit(ctx context.Context, raw []byte, env *intents.E
 	x, err = r.commit(ctx, d)
 	r.took(ctx, "commit", began)
 	if err != nil && !errors.Is(err, errStale) && intents.CodeOf(err) == intents.Overloaded {
-		r.turnedDown(ctx, raw, signed(env, err))
+		r.turnedDown(ctx, raw, signed(in.env, err))
 	}
 	return x, err
 }
 
 // decideOnce runs stages 1 to 7 and leaves no trace.
 func (r *Router) decideOnce(ctx context.Context, raw []byte) (*decision, error) {
-	env, err := r.verify(ctx, raw)
+	in, err := r.verify(ctx, raw)
 	if err != nil {
 		return nil, err
 	}
-	return r.decide(ctx, r.state.View(), env)
+	return r.decide(ctx, in)
 }
 
 // DryRun decides an intent and leaves no trace: nothing is committed or counted.

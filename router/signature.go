@@ -8,34 +8,44 @@ import (
 	"aob.dev/writ/state"
 )
 
-// verify runs stages 1 and 2, form and signature, once for each submission. Rates are metered as
-// soon as the signer is known: no later refusal may leave a record before that.
-func (r *Router) verify(ctx context.Context, raw []byte) (env *intents.Envelope, err error) {
-	u, err := intents.Parse(raw) // 1
-	if err != nil {
-		return nil, err
-	}
-	began := time.Now()
-	v := r.state.View()
-	env, err = checkRevocation(v, func() (*intents.Envelope, error) { return u.Verify(r.verifier(v, r.now())) }) // 2
-	r.took(ctx, "signature", began)
-	if err != nil {
-		return nil, err
-	}
-	if err := r.rate(env); err != nil {
-		return nil, signed(env, err)
-	}
-	// A refusal of them may not be recorded: no auditor has the texts.
-	if err := env.Transient().Match(state.TransientDigests(env.Type(), env.Args())); err != nil {
-		return nil, signed(env, err)
-	}
-	return env, nil
+// verified is an intent that passed stages 1 and 2 on a view of the state, at a time. What they read,
+// such as the key and the grant, are reads of a decision on that view.
+type verified struct {
+	env  *intents.Envelope
+	view *state.View
+	now  time.Time
 }
 
-// reverify checks for a decision what may have changed since the signature was verified: its key,
-// the grant and the grant's key. These are reads of the decision.
-func (r *Router) reverify(v *state.View, env *intents.Envelope, now time.Time) (*intents.Envelope, error) {
-	return checkRevocation(v, func() (*intents.Envelope, error) { return env.Reverify(r.verifier(v, now)) })
+// verify runs stages 1 and 2, form and signature, once for each submission. Rates are metered as
+// soon as the signer is known: no later refusal may leave a record before that.
+func (r *Router) verify(ctx context.Context, raw []byte) (in verified, err error) {
+	u, err := intents.Parse(raw) // 1
+	if err != nil {
+		return verified{}, err
+	}
+	began := time.Now()
+	in.view, in.now = r.state.View(), r.now()
+	in.env, err = checkRevocation(in.view, func() (*intents.Envelope, error) { return u.Verify(r.verifier(in.view, in.now)) }) // 2
+	r.took(ctx, "signature", began)
+	if err != nil {
+		return verified{}, err
+	}
+	if err := r.rate(in.env); err != nil {
+		return verified{}, signed(in.env, err)
+	}
+	// A refusal of them may not be recorded: no auditor has the texts.
+	if err := in.env.Transient().Match(state.TransientDigests(in.env.Type(), in.env.Args())); err != nil {
+		return verified{}, signed(in.env, err)
+	}
+	return in, nil
+}
+
+// reverify checks again, on the state of now, what may have changed since a signature was verified: its
+// key, the grant and the grant's key.
+func (r *Router) reverify(env *intents.Envelope) (in verified, err error) {
+	in.view, in.now = r.state.View(), r.now()
+	in.env, err = checkRevocation(in.view, func() (*intents.Envelope, error) { return env.Reverify(r.verifier(in.view, in.now)) })
+	return in, err
 }
 
 func (r *Router) verifier(v *state.View, now time.Time) intents.Verifier {

@@ -112,14 +112,14 @@ func Lookup(id string) (*Schema, error) {
 	if err != nil {
 		return nil, fmt.Errorf("schemas: %w", err)
 	}
-	doc, err := l.document(id)
-	if err != nil {
-		return nil, err
-	}
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if s, ok := l.compiled[id]; ok {
 		return s, nil
+	}
+	doc, err := l.document(id)
+	if err != nil {
+		return nil, err
 	}
 	compiled, err := l.compiler.Compile(id)
 	if err != nil {
