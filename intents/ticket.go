@@ -70,8 +70,8 @@ const KindAgent = "agent"
 // Server names that for people.
 type Pin struct {
 	CacheSeconds int    `json:"cache_seconds,omitempty"` // how long an answer may serve equal calls; 0: never
+	Destructive  string `json:"destructive,omitempty"`   // see SkillInput
 	Digest       string `json:"digest"`
-	Destructive  string `json:"destructive,omitempty"` // see SkillInput
 	Effect       string `json:"effect"`
 	Kind         string `json:"kind,omitempty"` // KindAgent; empty: a skill
 	Server       string `json:"server,omitempty"`

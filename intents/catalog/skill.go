@@ -68,9 +68,9 @@ func (m Manifest) Tool() string { return strings.TrimPrefix(m.Name, m.Endpoint+"
 
 // SkillCall are the arguments of skill.call: at most one of Input and From.
 type SkillCall struct {
-	Skill string          `json:"skill"`
-	Input json.RawMessage `json:"input,omitempty"` // object
 	From  string          `json:"from,omitempty"`
+	Input json.RawMessage `json:"input,omitempty"` // object
+	Skill string          `json:"skill"`
 }
 
 // Incomplete is the member status of an output {status, result, odd} that stands for an answer
