@@ -41,12 +41,12 @@ type house struct {
 func newHouse(t *testing.T) *house {
 	t.Helper()
 	dir := t.TempDir()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(dir, "documents.db"), func(index string, body []byte) (string, string, bool) {
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(dir, "documents.db"), func(index string, _ []byte, value any) (string, string, bool) {
 		s, err := schemas.Storage(index)
 		if err != nil {
 			return "", "no such index", false
 		}
-		if v := s.ValidateBytes(body); len(v) > 0 {
+		if v := s.Validate(value); len(v) > 0 {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return "", "", true

@@ -19,19 +19,19 @@ const DefaultDimension = 1536
 // MaxID bounds a document's id in bytes.
 const MaxID = 1024
 
-// Check reports whether an index allows a document; if not, where and why. It is
-// called concurrently.
-type Check func(index string, body []byte) (pointer, reason string, ok bool)
+// Check reports whether an index allows a document, given its body as bytes and as their value, numbers
+// as json.Number; if not, where and why. It is called concurrently.
+type Check func(index string, body []byte, value any) (pointer, reason string, ok bool)
 
 // NewCheck checks documents by the schemas of schemas/storage, and embeddings by
 // the dimension that the store is made for.
 func NewCheck(dimension int) Check {
-	return func(index string, body []byte) (pointer, reason string, ok bool) {
+	return func(index string, body []byte, value any) (pointer, reason string, ok bool) {
 		s, err := schemas.Storage(index)
 		if err != nil || !slices.Contains(Indices, index) {
 			return "", "no such index", false
 		}
-		if v := s.ValidateBytes(body); len(v) > 0 {
+		if v := s.Validate(value); len(v) > 0 {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return checkVectors(index, body, dimension)
@@ -96,16 +96,18 @@ func Admit(check Check, tenant, index string, doc Document) (ValidDocument, erro
 	if tenant == "" || doc.ID == "" || len(doc.ID) > MaxID {
 		return ValidDocument{}, fmt.Errorf("a document needs a tenant and an id of 1 to %d bytes", MaxID)
 	}
-	if pointer, reason, ok := check(index, doc.Body); !ok {
+	value, err := schemas.Decode(doc.Body)
+	if err != nil {
+		return refuse("", "is not JSON")
+	}
+	if pointer, reason, ok := check(index, doc.Body, value); !ok {
 		return refuse(pointer, reason)
 	}
 	if !utf8.Valid(doc.Body) {
 		return refuse("", "not UTF-8")
 	}
 	a := ValidDocument{Document: doc}
-	dec := json.NewDecoder(bytes.NewReader(doc.Body))
-	dec.UseNumber()
-	if err := dec.Decode(&a.Members); err != nil || a.Members == nil || dec.More() {
+	if a.Members, _ = value.(map[string]any); a.Members == nil {
 		return refuse("", "not a JSON object")
 	}
 	if owner, ok := a.Members["tenant_id"]; ok && owner != tenant {

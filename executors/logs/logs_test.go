@@ -39,12 +39,12 @@ const (
 
 func newWorld(t *testing.T) *world {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (pointer, reason string, ok bool) {
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, _ []byte, value any) (pointer, reason string, ok bool) {
 		schema, err := schemas.Storage(index)
 		if err != nil {
 			return "", err.Error(), false
 		}
-		if v := schema.ValidateBytes(body); len(v) > 0 {
+		if v := schema.Validate(value); len(v) > 0 {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return "", "", true

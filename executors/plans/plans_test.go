@@ -19,8 +19,8 @@ import (
 // TestPlanReadRights: agents get their user's plans, whatever the user's roles are called; others do
 // not exist.
 func TestPlanReadRights(t *testing.T) {
-	any := func(string, []byte) (string, string, bool) { return "", "", true }
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), any)
+	all := func(string, []byte, any) (string, string, bool) { return "", "", true }
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), all)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -40,12 +40,12 @@ func open(t *testing.T) *entrance {
 
 func openWith(t *testing.T, o routertest.Options) *entrance {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, body []byte) (string, string, bool) {
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), func(index string, _ []byte, value any) (string, string, bool) {
 		s, err := schemas.Storage(index)
 		if err != nil {
 			return "", "no such index", false
 		}
-		v := s.ValidateBytes(body)
+		v := s.Validate(value)
 		return "", "not of its schema", len(v) == 0
 	})
 	if err != nil {

@@ -32,12 +32,12 @@ func documents(t testing.TB) *sqlite.Documents {
 // documentsIn opens those of a directory.
 func documentsIn(t testing.TB, dir string) *sqlite.Documents {
 	t.Helper()
-	d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(dir, "documents.db"), func(index string, body []byte) (string, string, bool) {
+	d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(dir, "documents.db"), func(index string, _ []byte, value any) (string, string, bool) {
 		s, err := schemas.Storage(index)
 		if err != nil {
 			return "", "no such index", false
 		}
-		if v := s.ValidateBytes(body); len(v) > 0 {
+		if v := s.Validate(value); len(v) > 0 {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return "", "", true

@@ -20,7 +20,7 @@ func TestFaults(t *testing.T) {
 			t.Parallel()
 			d, err := opensearch.Open(opensearch.Config{
 				URL: strings.Replace(b.URL, "://", "://ana:confidential@", 1), Timeout: 3 * time.Second,
-				Check: func(string, []byte) (string, string, bool) { return "", "", true },
+				Check: func(string, []byte, any) (string, string, bool) { return "", "", true },
 			})
 			if err != nil {
 				t.Fatal(err)

@@ -31,7 +31,7 @@ func answering(t *testing.T, lookups *int, answers ...string) *opensearch.Docume
 		}
 	}))
 	t.Cleanup(s.Close)
-	d, err := opensearch.Open(opensearch.Config{URL: s.URL, Check: func(string, []byte) (string, string, bool) { return "", "", true }})
+	d, err := opensearch.Open(opensearch.Config{URL: s.URL, Check: func(string, []byte, any) (string, string, bool) { return "", "", true }})
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -72,7 +72,7 @@ func TestIntegrationStrict(t *testing.T) {
 // the part that it did not accept is reported.
 func TestIntegrationPartialFailure(t *testing.T) {
 	c := config("partial-")
-	c.Check = func(string, []byte) (string, string, bool) { return "", "", true }
+	c.Check = func(string, []byte, any) (string, string, bool) { return "", "", true }
 	d, err := opensearch.Open(c)
 	if err != nil {
 		t.Fatal(err)

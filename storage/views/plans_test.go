@@ -35,12 +35,12 @@ func open(t *testing.T) *sqlite.Documents {
 	return docs
 }
 
-func check(index string, body []byte) (pointer, reason string, ok bool) {
+func check(index string, _ []byte, value any) (pointer, reason string, ok bool) {
 	schema, err := schemas.Storage(index)
 	if err != nil {
 		return "", err.Error(), false
 	}
-	if v := schema.ValidateBytes(body); len(v) > 0 {
+	if v := schema.Validate(value); len(v) > 0 {
 		return v[0].Pointer, v[0].Reason, false
 	}
 	return "", "", true
