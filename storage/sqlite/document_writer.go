@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
+	"sync"
 
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/storage"
@@ -179,9 +181,23 @@ func (d *Documents) erase(ctx context.Context, space int64, index string, old *r
 	return d.exec(ctx, "DELETE FROM documents WHERE row = ?", old.number)
 }
 
+// termsTogether is how many terms one statement adds.
+const termsTogether = 16
+
+// addTerms are the statements that add so many terms to a row, by space, row, and each member and value.
+// A failure rolls the transaction back, as transact would: to roll back the statement alone, SQLite
+// would copy each page that it changes.
+var addTerms = sync.OnceValue(func() (all [termsTogether + 1]string) {
+	var values []string
+	for n := 1; n <= termsTogether; n++ {
+		values = append(values, fmt.Sprintf("(?1, ?%d, ?%d, ?2)", 2*n+1, 2*n+2))
+		all[n] = "INSERT OR ROLLBACK INTO terms(space, member, value, row) VALUES " + strings.Join(values, ", ")
+	}
+	return all
+})
+
 // Statements for one entry of a row, by space, member, value and row.
 const (
-	addTerm    = "INSERT INTO terms(space, member, value, row) VALUES (?, ?, ?, ?)"
 	dropTerm   = "DELETE FROM terms WHERE space = ? AND member = ? AND value = ? AND row = ?"
 	addVector  = "INSERT INTO vectors(space, member, value, row) VALUES (?, ?, ?, ?)"
 	dropVector = "DELETE FROM vectors WHERE space = ? AND member = ? AND ? IS NULL AND row = ?"
@@ -192,8 +208,18 @@ func (d *Documents) index(ctx context.Context, space, number int64, before, afte
 	if err := d.eachTerm(ctx, dropTerm, space, number, difference(before.terms, after.terms)); err != nil {
 		return err
 	}
-	if err := d.eachTerm(ctx, addTerm, space, number, difference(after.terms, before.terms)); err != nil {
-		return err
+	for some := range slices.Chunk(difference(after.terms, before.terms), termsTogether) {
+		args := []any{space, number}
+		for _, t := range some {
+			member, err := d.members.number(ctx, d.db, "members", t.member)
+			if err != nil {
+				return err
+			}
+			args = append(args, member, t.value)
+		}
+		if err := d.exec(ctx, addTerms()[len(some)], args...); err != nil {
+			return err
+		}
 	}
 	if before.words != after.words {
 		if err := d.replaceText(ctx, textRow(space, number), before.words, after.words); err != nil {
@@ -247,6 +273,9 @@ func (d *Documents) exec(ctx context.Context, statement string, args ...any) err
 
 // difference is what a has and b has not.
 func difference(a, b []term) []term {
+	if len(b) == 0 {
+		return a
+	}
 	has := make(map[term]bool, len(b))
 	for _, t := range b {
 		has[t] = true
