@@ -248,7 +248,10 @@ func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 	if err != nil {
 		return nil, errors.Is(err, bus.ErrNoResponders), stopped(ctx, unanswered(err, "the task"), "", p.id)
 	}
-	var reply bus.ClientReply
+	var reply struct {
+		bus.ClientReply
+		Answer *intents.Answer `json:"answer"`
+	}
 	if err := json.Unmarshal(raw, &reply); err != nil {
 		return nil, false, fmt.Errorf("answer of a client's task: %w", err)
 	}
@@ -260,10 +263,10 @@ func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 	case c.End:
 		return nil, false, nil
 	}
-	if err := json.Unmarshal(reply.Answer, &answer); err != nil {
-		return nil, false, fmt.Errorf("answer to %s: %w", c.Type, err)
+	if reply.Answer == nil {
+		return nil, false, fmt.Errorf("answer to %s: there is none", c.Type)
 	}
-	return answer, answer.Code == intents.KeyRevoked || answer.Code == intents.KeyUnknown, nil
+	return reply.Answer, reply.Answer.Code == intents.KeyRevoked || reply.Answer.Code == intents.KeyUnknown, nil
 }
 
 // endClient ends the plan of a client's session that has ended.

@@ -73,12 +73,14 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		return err
 	}
 	*who.metered = true
+	rolesOf := g.mcps.rolesOf
 	if m.Method != wire.MethodToolsCall { // its answer has a form that a model understands
 		if err := g.mcps.meter(a); err != nil {
 			return err
 		}
+		rolesOf = g.rolesOf
 	}
-	if a.roles, err = g.rolesOf(c.Request.Context(), a, who.key.MaxRoles); err != nil {
+	if a.roles, err = rolesOf(c.Request.Context(), a, who.key.MaxRoles); err != nil {
 		return err
 	}
 	a.session = "" // sessions of chats; these clients have others

@@ -630,6 +630,31 @@ func TestMCPRate(t *testing.T) {
 	}
 }
 
+// TestMCPRoles: tools are called under roles that were asked for at most keyLife ago; whoever lists them
+// is looked up.
+func TestMCPRoles(t *testing.T) {
+	w, d := mcpWorld(t, nil)
+	session := w.mcpSession(nil)
+	post := func(method string) int {
+		a, _ := w.mcpPost(`{"jsonrpc":"2.0","id":2,"method":"`+method+`","params":{"name":"list"}}`, session)
+		return a.StatusCode
+	}
+	if status := post("tools/call"); status != 200 {
+		t.Fatal(status)
+	}
+	w.set(func(c *core) { c.users["ana"] = bus.UserReply{Disabled: true} })
+	if status := post("tools/call"); status != 200 || len(d.called()) != 2 {
+		t.Errorf("a moment later: %d", status) // the router refuses it
+	}
+	if status := post("tools/list"); status != 403 {
+		t.Errorf("a list: %d", status)
+	}
+	w.clock.advance(keyLife)
+	if status := post("tools/call"); status != 403 || len(d.called()) != 2 {
+		t.Errorf("after %v: %d", keyLife, status)
+	}
+}
+
 // TestMCPOneID: a client that uses one id for all of its requests makes a call with each.
 // Idempotency-Key marks a repeated call.
 func TestMCPOneID(t *testing.T) {

@@ -5,6 +5,7 @@ import (
 	"log/slog"
 	"maps"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -43,6 +44,7 @@ type mcpServers struct {
 	skills skillClient
 	limit  *ratelimit.Limiter // of tenant and user
 	keys   *ratelimit.Limiter // of keys, which may act for many users
+	roles  *ratelimit.Recent[[]string]
 
 	mu  sync.Mutex
 	all *ratelimit.Table[*mcpServer] // by key, tenant and user
@@ -77,7 +79,8 @@ type mcpSession struct {
 func newMCPServers(g *Gateway, rate int) *mcpServers {
 	return &mcpServers{
 		g: g, skills: g, limit: ratelimit.New(rate, mcpWindow, callers, g.cfg.Now), keys: ratelimit.New(keyRates*rate, mcpWindow, callers, g.cfg.Now),
-		all: ratelimit.NewTable(mcpShares, func(old *mcpServer) { go old.close() }), // its client starts over
+		roles: ratelimit.NewRecent[[]string](callers, keyLife, g.cfg.Now),
+		all:   ratelimit.NewTable(mcpShares, func(old *mcpServer) { go old.close() }), // its client starts over
 	}
 }
 
@@ -90,6 +93,20 @@ func (s *mcpServers) meter(a actor) error {
 		return limited(wait)
 	}
 	return nil
+}
+
+// rolesOf returns the roles under which an actor calls a tool, as they were at most keyLife ago: the
+// router judges each call by the user and the roles of its own time.
+func (s *mcpServers) rolesOf(ctx context.Context, a actor, most []string) ([]string, error) {
+	id := strings.Join(append([]string{a.tenant, a.keyID, a.user}, most...), "\n")
+	if roles, ok := s.roles.Get(id); ok {
+		return roles, nil
+	}
+	roles, err := s.g.rolesOf(ctx, a, most)
+	if err == nil {
+		s.roles.Put(id, a.tenant, a.keyID, 1, roles)
+	}
+	return roles, err
 }
 
 // serverOf returns the caller's own server.
