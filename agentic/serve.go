@@ -73,7 +73,9 @@ const (
 
 // keyOf returns the API key for which a grant was issued.
 func keyOf(grant string) string {
-	var g intents.Grant
+	var g struct {
+		Act intents.Act `json:"act"`
+	}
 	if intents.PeekClaims(grant, &g) != nil {
 		return ""
 	}

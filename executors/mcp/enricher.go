@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"bytes"
 	"crypto/hmac"
 	"encoding/json"
 	"fmt"
@@ -36,6 +37,10 @@ func (m *Manifest) TakesPrincipal() bool {
 func (m *Manifest) declares(names ...string) bool { return declare(m.OutputSchema, names...) }
 
 func declare(schema json.RawMessage, names ...string) bool {
+	plain := !bytes.Contains(schema, []byte(`\`)) // no name is spelt with escapes
+	if plain && slices.ContainsFunc(names, func(name string) bool { return !bytes.Contains(schema, []byte(`"`+name+`"`)) }) {
+		return false // nearly all: it spares reading the schema
+	}
 	var s struct {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
