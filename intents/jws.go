@@ -9,6 +9,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/go-jose/go-jose/v4"
 )
@@ -184,12 +185,19 @@ func marshalCanonical(v any) ([]byte, error) {
 // MarshalPlain leaves <, > and & as they are, as RFC 8785 does: raw JSON inside v retains
 // its bytes, and what was signed can still be verified.
 func MarshalPlain(v any) ([]byte, error) {
-	var buf bytes.Buffer
-	enc := json.NewEncoder(&buf)
+	buf := texts.Get().(*bytes.Buffer) //nolint:forcetypeassert // New makes no other
+	defer texts.Put(buf)
+	buf.Reset()
+	enc := json.NewEncoder(buf)
 	enc.SetEscapeHTML(false)
-	err := enc.Encode(v)
-	return bytes.TrimSuffix(buf.Bytes(), []byte("\n")), err
+	if err := enc.Encode(v); err != nil {
+		return nil, err
+	}
+	return bytes.Clone(bytes.TrimSuffix(buf.Bytes(), []byte("\n"))), nil
 }
+
+// texts are buffers for JSON that is being written.
+var texts = sync.Pool{New: func() any { return new(bytes.Buffer) }}
 
 // PeekClaims reads the claims of a compact JWS without verifying anything: only
 // to learn which key a token that names its own key (the genesis) claims.

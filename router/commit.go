@@ -219,7 +219,10 @@ func (x *execution) entries() (storage.Commit, error) {
 	}
 	rec := storage.NewRecord(storage.KindIntent, x.now, parts)
 	x.record = &recordedRef{record: rec.Digest()}
-	entry := storage.Entry{Record: rec, Take: true, Key: x.key, Holder: x.holder, Target: storage.NoPosition}
+	entry := storage.Entry{Record: rec, Take: true, Key: x.key, Holder: x.holder, Target: storage.NoPosition, Decision: &decision}
+	if ok {
+		entry.Summary = &summary
+	}
 	c := storage.Commit{AsOf: x.view.AsOf(), Asserts: x.view.Asserts()}
 	switch {
 	case x.Verdict == intents.Deny:

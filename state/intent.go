@@ -94,16 +94,17 @@ func IntentOf(e *intents.Envelope, roles []string, now time.Time) Intent {
 
 // ReadIntent reads an intent's record completely.
 func ReadIntent(r storage.Record) (o Intent, err error) {
-	for _, read := range []func(storage.Record) error{o.readDecision, o.readBody, o.readActor} {
-		if err := read(r); err != nil {
-			return o, err
-		}
-	}
-	return o, nil
+	err = cmp.Or(o.readDecision(storage.Entry{Record: r}), o.readBody(r), o.readActor(r))
+	return o, err
 }
 
-func (o *Intent) readDecision(r storage.Record) (err error) {
+func (o *Intent) readDecision(e storage.Entry) (err error) {
+	r := e.Record
 	o.At, o.Now, o.Position, o.Recorded = r.At, r.At, r.Position, r.Position
+	if e.Decision != nil {
+		o.Decision = *e.Decision
+		return nil
+	}
 	o.Decision, err = intents.ReadDecision(r.Parts[storage.PartDecision])
 	return err
 }
@@ -141,13 +142,20 @@ func (o *Intent) takeBody(r storage.Record, b intents.Body) error {
 var errOlder = errors.New("the record has no summary: the log is of an older form, so begin a new data directory")
 
 // readNames reads the intent without its arguments, which its summary contains too.
-func (o *Intent) readNames(r storage.Record) error {
-	if _, there := r.Parts[storage.PartSummary]; !there {
-		return errOlder
+func (o *Intent) readNames(e storage.Entry) (err error) {
+	s := e.Summary
+	if s == nil {
+		if _, there := e.Record.Parts[storage.PartSummary]; !there {
+			return errOlder
+		}
+		var read storage.Summary
+		if read, err = storage.ReadSummary(e.Record.Parts); err != nil {
+			return err
+		}
+		s = &read
 	}
-	s, err := storage.ReadSummary(r.Parts)
 	o.Type, o.User, o.Tenant, o.Context = s.Type, s.User, s.Tenant, s.Context
-	return err
+	return nil
 }
 
 // readInputs reads the inputs of the decision.

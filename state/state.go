@@ -164,7 +164,7 @@ func (s *State) applyEntry(e storage.Entry, read *Intent) error {
 	case storage.KindControl:
 		return s.applyControl(e.Record)
 	case storage.KindIntent:
-		return s.applyIntent(e.Record, read)
+		return s.applyIntent(e, read)
 	case storage.KindOutcome:
 		return s.applyOutcome(e)
 	case storage.KindRelease:
@@ -183,9 +183,10 @@ func (s *State) applyEntry(e storage.Entry, read *Intent) error {
 // only what state retains is read.
 //
 // whole is the intent, if ReadIntent has read it.
-func (s *State) applyIntent(r storage.Record, whole *Intent) error {
+func (s *State) applyIntent(e storage.Entry, whole *Intent) error {
 	var o Intent
-	if err := o.readDecision(r); err != nil || o.Decision.Verdict == intents.Deny {
+	r := e.Record
+	if err := o.readDecision(e); err != nil || o.Decision.Verdict == intents.Deny {
 		return err
 	}
 	dispatched := o.Decision.Verdict == intents.Allow && o.Decision.Executor != catalog.ExecutorRouter
@@ -201,7 +202,7 @@ func (s *State) applyIntent(r storage.Record, whole *Intent) error {
 		}
 		return s.accepted(o)
 	}
-	if err := o.readNames(r); err != nil { // its arguments are not retained
+	if err := o.readNames(e); err != nil { // its arguments are not retained
 		return err
 	}
 	if s.ofRun(o) {

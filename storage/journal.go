@@ -251,6 +251,10 @@ type Entry struct {
 	TargetPrevious bool
 	// Refused reports that the intent was denied: no later record is about it.
 	Refused bool
+	// Decision and Summary are what these parts of an intent say, from who has just made them, so that an
+	// observer need not read them; nil: it does. No driver stores them.
+	Decision *intents.Decision
+	Summary  *Summary
 	// Lost reports, of a record that was read, that its erasable parts are missing although
 	// nobody destroyed their key: that is damage, and no erasure.
 	Lost bool
