@@ -123,12 +123,12 @@ func TestDeclaredTools(t *testing.T) {
 
 // TestRequestOfAgent: the model settings of a definition go with each request.
 func TestRequestOfAgent(t *testing.T) {
-	a, err := agents.Parse([]byte("name: a\ndescription: You count.\ntemperature: 0.7\nstop: [END]\n"))
+	a, err := agents.Parse([]byte("name: a\ndescription: You count.\ntemperature: 0.7\nstop: [END]\nmax_tokens: 900\neffort: low\nparallel_calls: false\n"))
 	if err != nil {
 		t.Fatal(err)
 	}
 	r := request(a, "", theTurn, time.Now(), "[Task]\nHello")
-	if r.System != "You count.\n" || r.Temperature == nil || *r.Temperature != 0.7 || len(r.Stop) != 1 || r.Stop[0] != "END" {
+	if r.System != "You count.\n" || r.Temperature == nil || *r.Temperature != 0.7 || len(r.Stop) != 1 || r.Stop[0] != "END" || r.MaxTokens != 900 || r.Effort != "low" || r.Parallel == nil || *r.Parallel {
 		t.Errorf("%+v", r)
 	}
 }

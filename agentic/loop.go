@@ -175,7 +175,8 @@ func (l *loop) request(ctx context.Context) (*model.Response, error) {
 		for _, a := range append(slices.Clone(reply.Failed), model.Attempt{Model: reply.Model, Usage: reply.Usage}) {
 			l.used = catalog.AddUsage(l.used, catalog.Usage{
 				Agent: l.agent.Name, Model: cmp.Or(a.Model, l.model.Name()), Calls: 1,
-				InputTokens: a.Usage.InputTokens, OutputTokens: a.Usage.OutputTokens, LatencyMS: (a.Usage.Latency + time.Millisecond - 1).Milliseconds(), // round up to a millisecond
+				InputTokens: a.Usage.InputTokens, CachedTokens: a.Usage.CachedTokens, OutputTokens: a.Usage.OutputTokens, Estimated: a.Usage.Estimated,
+				LatencyMS: (a.Usage.Latency + time.Millisecond - 1).Milliseconds(), // round up to a millisecond
 			})
 		}
 	}

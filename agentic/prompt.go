@@ -25,7 +25,7 @@ func request(a *agents.Agent, soul string, t Turn, now time.Time, message string
 		message = t.withReminderDue(message)
 	}
 	return model.Request{
-		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop,
+		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop, MaxTokens: a.MaxTokens, Effort: a.Effort, Parallel: a.Parallel,
 		Messages: append(messages, model.Message{Role: model.RoleUser, Text: message}),
 	}
 }

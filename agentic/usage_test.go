@@ -17,7 +17,7 @@ type costly struct{}
 func (costly) Name() string { return "test:costly" }
 
 func (costly) Respond(context.Context, model.Request, func(model.Event)) (*model.Response, error) {
-	return &model.Response{Model: "test:costly", Usage: model.Usage{InputTokens: 500, OutputTokens: 3}}, &model.Error{Reason: "busy", Retryable: true}
+	return &model.Response{Model: "test:costly", Usage: model.Usage{InputTokens: 500, CachedTokens: 400, OutputTokens: 3, Estimated: true}}, &model.Error{Reason: "busy", Retryable: true}
 }
 
 // TestUsageOfFallback: tokens are attributed to the model that used them, even if another one
@@ -31,7 +31,7 @@ func TestUsageOfFallback(t *testing.T) {
 		}
 	}
 	want := []catalog.Usage{
-		{Agent: def.Name, Model: "test:costly", Calls: 2, InputTokens: 1000, OutputTokens: 6},
+		{Agent: def.Name, Model: "test:costly", Calls: 2, InputTokens: 1000, CachedTokens: 800, OutputTokens: 6, Estimated: true},
 		{Agent: def.Name, Model: "test:script", Calls: 2, InputTokens: 20, OutputTokens: 2},
 	}
 	if d := gocmp.Diff(want, l.used, ignoreLatency); d != "" {

@@ -87,7 +87,7 @@ func (d *response) fail(p *problem.Problem) {
 func (d *response) whole(text string, r runReply, used catalog.Usage) any {
 	body := d.object("completed", d.output("completed", outputText(text)))
 	body["usage"] = gin.H{
-		"input_tokens": used.InputTokens, "input_tokens_details": gin.H{"cached_tokens": 0, "cache_write_tokens": 0},
+		"input_tokens": used.InputTokens, "input_tokens_details": gin.H{"cached_tokens": used.CachedTokens, "cache_write_tokens": 0},
 		"output_tokens": used.OutputTokens, "output_tokens_details": gin.H{"reasoning_tokens": 0}, "total_tokens": used.InputTokens + used.OutputTokens,
 	}
 	body["writ"] = r

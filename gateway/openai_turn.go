@@ -71,6 +71,7 @@ func (g *Gateway) used(c *gin.Context, t turn) (sum catalog.Usage) {
 	view, _ := g.viewPlan(c.Request.Context(), t.actor, t.plan)
 	for _, u := range view.Usage {
 		sum.InputTokens += u.InputTokens
+		sum.CachedTokens += u.CachedTokens
 		sum.OutputTokens += u.OutputTokens
 	}
 	return sum

@@ -1,8 +1,10 @@
 package model
 
 import (
+	"encoding/json"
 	"fmt"
 	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -193,5 +195,58 @@ func TestCutRequests(t *testing.T) {
 	}
 	if n := strings.Count(c.log.String(), "seems to cut requests"); n != 1 {
 		t.Errorf("warned %d times", n)
+	}
+}
+
+// TestBounds: the operator's settings are defaults, and the most that a request may ask for.
+func TestBounds(t *testing.T) {
+	yes, no := true, false
+	for _, tt := range []struct {
+		operator OpenAIConfig
+		asks     Request
+		want     string
+	}{
+		{OpenAIConfig{}, Request{}, "<nil> <nil> <nil> <nil>"},
+		{OpenAIConfig{}, Request{MaxTokens: 900, Effort: "high", Parallel: &no}, "900 high false <nil>"},
+		{OpenAIConfig{MaxTokens: 500, Effort: "medium", Parallel: &no, Extra: map[string]any{"top_k": 3}}, Request{}, "500 medium false 3"},
+		{OpenAIConfig{MaxTokens: 500, Effort: "medium", Parallel: &no}, Request{MaxTokens: 900, Effort: "high", Parallel: &yes}, "500 medium false <nil>"},
+		{OpenAIConfig{MaxTokens: 500, Effort: "medium", Parallel: &yes}, Request{MaxTokens: 90, Effort: "low", Parallel: &no}, "90 low false <nil>"},
+	} {
+		var sent body
+		srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			if err := json.NewDecoder(r.Body).Decode(&sent); err != nil {
+				t.Error(err)
+			}
+			says("fine")(w, r)
+		}))
+		tt.operator.BaseURL, tt.operator.Model = srv.URL, "m"
+		o, err := NewOpenAI(tt.operator)
+		if err != nil {
+			t.Fatal(err)
+		}
+		tt.asks.Messages, tt.asks.Tools = ask().Messages, lookTools()
+		if _, err := o.Respond(t.Context(), tt.asks, nil); err != nil {
+			t.Error(err)
+		}
+		srv.Close()
+		if got := fmt.Sprint(sent["max_tokens"], " ", sent["reasoning_effort"], " ", sent["parallel_tool_calls"], " ", sent["top_k"]); got != tt.want {
+			t.Errorf("%+v: sent %s, want %s", tt.asks, got, tt.want)
+		}
+	}
+}
+
+// TestCachedTokens: cached tokens are read where servers report them.
+func TestCachedTokens(t *testing.T) {
+	for usage, want := range map[string]int{
+		openaiUsage: 60,
+		`"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_cache_hit_tokens":60}`:                     60,
+		`"usage":{"prompt_tokens":100,"completion_tokens":7,"cached_tokens":600}`:                              100,
+		`"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":{"cached_tokens":-3}}`:     0,
+		`"usage":{"prompt_tokens":100,"completion_tokens":7,"prompt_tokens_details":null,"cached_tokens":"x"}`: 0,
+	} {
+		r, err := newClient(t, &provider{stop: "stop", usage: usage}).ask(t, Request{}, nil, answer{text: "fine"})
+		if err != nil || r.Usage.CachedTokens != want || r.Usage.InputTokens != 100 || r.Usage.Estimated {
+			t.Errorf("%s: %+v, %v", usage, r.Usage, err)
+		}
 	}
 }

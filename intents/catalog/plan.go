@@ -112,8 +112,10 @@ type Usage struct {
 	Model        string `json:"model"` // driver:model
 	Calls        int    `json:"calls"` // requests that were answered
 	InputTokens  int    `json:"input_tokens"`
+	CachedTokens int    `json:"cached_tokens,omitempty"` // of the input tokens
 	OutputTokens int    `json:"output_tokens"`
-	LatencyMS    int64  `json:"latency_ms"` // of all calls together
+	Estimated    bool   `json:"estimated,omitempty"` // tokens that a server did not report are in the sums
+	LatencyMS    int64  `json:"latency_ms"`          // of all calls together
 }
 
 // UsageReport are the arguments of usage.report.
@@ -152,7 +154,9 @@ func AddUsage(sum []Usage, more ...Usage) []Usage {
 		s := &sum[at]
 		s.Calls = min(s.Calls+m.Calls, maxCalls)
 		s.InputTokens = AddTokens(s.InputTokens, m.InputTokens)
+		s.CachedTokens = AddTokens(s.CachedTokens, m.CachedTokens)
 		s.OutputTokens = AddTokens(s.OutputTokens, m.OutputTokens)
+		s.Estimated = s.Estimated || m.Estimated
 		s.LatencyMS = min(s.LatencyMS+m.LatencyMS, maxUsage)
 	}
 	return sum
@@ -164,7 +168,9 @@ func SumUsage(usage []Usage) (sum Usage) {
 	for _, u := range usage {
 		sum.Calls = min(sum.Calls+u.Calls, maxCalls)
 		sum.InputTokens = AddTokens(sum.InputTokens, u.InputTokens)
+		sum.CachedTokens = AddTokens(sum.CachedTokens, u.CachedTokens)
 		sum.OutputTokens = AddTokens(sum.OutputTokens, u.OutputTokens)
+		sum.Estimated = sum.Estimated || u.Estimated
 		sum.LatencyMS = min(sum.LatencyMS+u.LatencyMS, maxUsage)
 		if u.OutputTokens > most {
 			sum.Agent, sum.Model, most = u.Agent, u.Model, u.OutputTokens

@@ -43,13 +43,15 @@ type UsageRow struct {
 	Model        string   `json:"model"`
 	Turns        int64    `json:"turns"`
 	InputTokens  int64    `json:"input_tokens"`
+	CachedTokens int64    `json:"cached_tokens,omitempty"` // of the input tokens
 	OutputTokens int64    `json:"output_tokens"`
-	AvgLatencyMS int64    `json:"avg_latency_ms"` // of all calls of a turn together
-	Cost         *float64 `json:"cost,omitempty"` // absent: the model has no price
+	Estimated    bool     `json:"estimated,omitempty"` // a server did not report all tokens
+	AvgLatencyMS int64    `json:"avg_latency_ms"`      // of all calls of a turn together
+	Cost         *float64 `json:"cost,omitempty"`      // absent: the model has no price
 }
 
 // Price of a model for a million tokens, in any currency.
-type Price struct{ Input, Output float64 }
+type Price struct{ Input, Cached, Output float64 }
 
 // PlansHealth is how plans went that use the same skills: such plans are of one kind.
 type PlansHealth struct {

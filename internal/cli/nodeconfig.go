@@ -268,7 +268,11 @@ func makeModels(c config.Config, env func(string) string, log *slog.Logger, sent
 		}
 		m.list = append(m.list, namedModel{name, spec.URL, first})
 		if spec.Price != nil {
-			m.prices[first.Name()] = catalog.Price{Input: spec.Price["input"], Output: spec.Price["output"]}
+			price := catalog.Price{Input: spec.Price["input"], Cached: spec.Price["input"], Output: spec.Price["output"]}
+			if cached, there := spec.Price["cached"]; there {
+				price.Cached = cached
+			}
+			m.prices[first.Name()] = price
 		}
 		var others []model.Model
 		for _, next := range spec.Fallback {
@@ -287,6 +291,11 @@ func makeModels(c config.Config, env func(string) string, log *slog.Logger, sent
 			_, err = with(name)
 		}
 	}
+	for _, name := range slices.Sorted(maps.Keys(specs)) { // they may also say the server's name
+		if server := specs[name].Name; made[server] == nil && made[name] != nil {
+			made[server] = made[name]
+		}
+	}
 	return m, err
 }
 
@@ -296,6 +305,7 @@ func newModel(spec config.Model, log *slog.Logger, sent func([]byte)) (model.Mod
 	}
 	return model.NewOpenAI(model.OpenAIConfig{
 		BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Log: log, Sent: sent,
+		MaxTokens: spec.MaxTokens, Effort: spec.Effort, Parallel: spec.Parallel, Extra: spec.Extra,
 	})
 }
 

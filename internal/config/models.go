@@ -43,19 +43,23 @@ type Model struct {
 	URL        string             // base URL of an OpenAI-compatible API
 	Key        string             // in the file ${VARIABLE}; from ModelsOf on the key itself
 	KeyFile    string             // a file with the key
-	TimeoutSec int                // of one attempt; 0: the driver's default
+	TimeoutSec int                // without a byte from the server; 0: the driver's default
 	Fallback   []string           // models to ask, in turn, where this one gives no answer
 	Context    int                // tokens that one request and its reply may have; 0: not known
-	Price      map[string]float64 // of a million tokens, input and output
+	Price      map[string]float64 // of a million tokens: input, cached, output
+	MaxTokens  int                // of a reply: the default, and the most that agents may ask for
+	Effort     string             // of thinking, likewise
+	Parallel   *bool              // whether a reply may have several calls; agents may only forbid it
+	Extra      map[string]any     // further members of each request
 }
 
 // memberNames in the order of the page.
-var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "context_tokens", "fallback", "price"}
+var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "context_tokens", "fallback", "price", "max_tokens", "effort", "parallel_calls", "extra_body"}
 
 func membersOf(m *Model) map[string]any {
 	return map[string]any{
 		"driver": &m.Driver, "name": &m.Name, "url": &m.URL, "key": &m.Key, "key_file": &m.KeyFile, "timeout_sec": &m.TimeoutSec, "fallback": &m.Fallback,
-		"context_tokens": &m.Context, "price": &m.Price,
+		"context_tokens": &m.Context, "price": &m.Price, "max_tokens": &m.MaxTokens, "effort": &m.Effort, "parallel_calls": &m.Parallel, "extra_body": &m.Extra,
 	}
 }
 
@@ -97,6 +101,7 @@ func (m Model) wrong() (member string, err error) {
 	given := map[string]bool{
 		"name": m.Name != "", "url": m.URL != "", "key": m.Key != "", "key_file": m.KeyFile != "",
 		"timeout_sec": m.TimeoutSec != 0, "context_tokens": m.Context != 0, "fallback": len(m.Fallback) > 0, "price": m.Price != nil,
+		"max_tokens": m.MaxTokens != 0, "effort": m.Effort != "", "parallel_calls": m.Parallel != nil, "extra_body": m.Extra != nil,
 	}
 	takes := memberNames
 	switch m.Driver {
@@ -122,14 +127,35 @@ func (m Model) wrong() (member string, err error) {
 		return "timeout_sec", fmt.Errorf("must be a number from 1 to %d", maxTimeoutSec)
 	case m.Context != 0 && m.Context < minContext:
 		return "context_tokens", fmt.Errorf("must be a number from %d on", minContext)
+	case m.MaxTokens < 0 || m.MaxTokens > maxReply:
+		return "max_tokens", fmt.Errorf("must be a number from 1 to %d", maxReply)
+	case m.Effort != "" && !slices.Contains(efforts, m.Effort):
+		return "effort", fmt.Errorf("must be one of %s", strings.Join(efforts, ", "))
 	}
 	for of, price := range m.Price {
-		if of != "input" && of != "output" || !(price >= 0 && price <= maxPrice) {
-			return "price", fmt.Errorf("name the prices of a million tokens, input and output, each from 0 to %d", maxPrice)
+		if !slices.Contains([]string{"input", "cached", "output"}, of) || !(price >= 0 && price <= maxPrice) {
+			return "price", fmt.Errorf("name the prices of a million tokens, input, cached and output, each from 0 to %d", maxPrice)
+		}
+	}
+	for name := range m.Extra {
+		if !memberName.MatchString(name) || slices.Contains(ownMembers, name) {
+			return "extra_body", fmt.Errorf("%s cannot be set here: remove it", name)
 		}
 	}
 	return "", nil
 }
+
+var (
+	efforts    = []string{"low", "medium", "high"}
+	memberName = regexp.MustCompile(`^[a-z][a-z0-9_]*$`)
+	// ownMembers of a request are writ's: what is said, what may be called, and by which model.
+	ownMembers = []string{
+		"messages", "model", "models", "tools", "tool_choice", "functions", "function_call", "store", "web_search_options", "plugins", "mcp_servers",
+		"stream", "stream_options", "n",
+	}
+)
+
+const maxReply = 1_000_000
 
 const maxPrice = 1_000_000
 
@@ -137,8 +163,7 @@ const maxTimeoutSec = 3600
 
 const minContext = 4000 // the prompts of agents alone have some thousand
 
-// checkFallbacks: every fallback is there, none leads back to where it came from, and
-// every model is used.
+// checkFallbacks: every fallback is there, and none leads back to where it came from.
 func checkFallbacks(all map[string]Model) error {
 	if _, there := all[Strong]; !there && len(all) > 0 {
 		return fmt.Errorf("models: name one of them %s: that is the model that agents use", Strong)
@@ -169,9 +194,11 @@ func checkFallbacks(all map[string]Model) error {
 	if err := follow([]string{Strong}); err != nil {
 		return err
 	}
-	for _, name := range slices.Sorted(maps.Keys(all)) {
+	for _, name := range slices.Sorted(maps.Keys(all)) { // agents may name the others
 		if !used[name] {
-			return fmt.Errorf("models.%s: nothing uses it: agents use %s and what that falls back to; remove it, or name it as a fallback", name, Strong)
+			if err := follow([]string{name}); err != nil {
+				return err
+			}
 		}
 	}
 	return nil
@@ -213,7 +240,7 @@ func (c Config) ModelsOf(getenv func(string) string) (map[string]Model, error) {
 		all[Classifier] = m
 	}
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {
-		if _, there := all[name]; !there && err == nil && all[Strong].Driver != DriverOffline {
+		if _, there := all[name]; !there && err == nil && c.Model != DriverOffline {
 			err = add(name, c.Models[name])
 		}
 	}

@@ -103,7 +103,7 @@ func TestModelsRefused(t *testing.T) {
 		{"{strong: {driver: openai, name: m, key: sk-secret}}", "models.strong.key: a key does not belong in this file: write ${VARIABLE}"},
 		{"{strong: {driver: openai, name: m, key: \"${A}\", key_file: f}}", "models.strong.key_file: there is a key as well"},
 		{"{strong: {driver: offline, name: m}}", "models.strong.name: the driver offline takes none"},
-		{"{strong: {driver: openai, name: m, price: {imput: 2}}}", "models.strong.price: name the prices of a million tokens, input and output, each from 0"},
+		{"{strong: {driver: openai, name: m, price: {imput: 2}}}", "models.strong.price: name the prices of a million tokens, input, cached and output, each from 0"},
 		{"{strong: {driver: openai, name: m, price: {input: -2}}}", "models.strong.price: name the prices"},
 		{"{strong: {driver: openai, name: m, price: {input: .nan}}}", "models.strong.price: name the prices"},
 		{"{strong: {driver: openai, name: m, price: {input: high}}}", "models.strong.price: "},
@@ -116,12 +116,35 @@ func TestModelsRefused(t *testing.T) {
 			"{strong: {driver: openai, name: m, fallback: [a]}, a: {driver: openai, name: m, fallback: [b]}, b: {driver: openai, name: m, fallback: [a]}}",
 			"models.b.fallback: strong → a → b → a goes in a circle",
 		},
-		{"{strong: {driver: offline}, spare: {driver: offline}}", "models.spare: nothing uses it"},
+		{"{strong: {driver: offline}, a: {driver: offline, fallback: []}, b: {driver: openai, name: m, fallback: [b]}}", "models.b.fallback: b → b goes in a circle"},
+		{"{strong: {driver: openai, name: m, max_tokens: -1}}", "models.strong.max_tokens: must be a number from 1"},
+		{"{strong: {driver: openai, name: m, effort: much}}", "models.strong.effort: must be one of low, medium, high"},
+		{"{strong: {driver: openai, name: m, parallel_calls: 3}}", "models.strong.parallel_calls: "},
+		{"{strong: {driver: openai, name: m, extra_body: [3]}}", "models.strong.extra_body: "},
+		{"{strong: {driver: offline, effort: low}}", "models.strong.effort: the driver offline takes none"},
 		{"{strong: {driver: offline}}\nmodel: openai:m", "models.strong says what model, model_url and model_key say"},
 	} {
 		_, err := load(t, "models: "+tt.models+"\n", nil)
 		if err == nil || !strings.Contains(err.Error(), tt.says) || !strings.Contains(err.Error(), "writ.yaml") || strings.Contains(err.Error(), "sk-secret") {
 			t.Errorf("%s: error %v, which must name the file and say %q", tt.models, err, tt.says)
+		}
+	}
+}
+
+// TestExtraBody: an operator may add members to each request, but none that says what is asked, of
+// whom, and what may be called. A name is no path into another member.
+func TestExtraBody(t *testing.T) {
+	model := func(extra string) string {
+		return "models: {strong: {driver: openai, name: m, max_tokens: 1000, effort: low, parallel_calls: false, extra_body: {" + extra + "}}, spare: {driver: openai, name: s}}\n"
+	}
+	c := loaded(t, model("top_k: 3, thinking: {type: disabled}, provider: {order: [a]}"), nil)
+	m := c.Models[Strong]
+	if m.Extra["top_k"] != 3 || m.MaxTokens != 1000 || m.Effort != "low" || *m.Parallel {
+		t.Errorf("%+v", m)
+	}
+	for _, name := range []string{"messages", "model", "tools", "tool_choice", "store", "web_search_options", "plugins", "mcp_servers", "stream", "messages.0", `"messages.-1.content"`, `"a\\.b"`, `""`, "A"} {
+		if _, err := load(t, model(name+": 1"), nil); err == nil || !strings.Contains(err.Error(), "models.strong.extra_body: ") {
+			t.Errorf("%s: %v", name, err)
 		}
 	}
 }

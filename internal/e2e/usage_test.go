@@ -92,7 +92,7 @@ func TestUsageOfChildAgents(t *testing.T) {
 func replies(servers ...*completions) (n int) {
 	for _, c := range servers {
 		c.mu.Lock()
-		n += c.n - c.done[rateLimited] - c.done[cutStream]
+		n += c.n - c.done[rateLimited]
 		c.mu.Unlock()
 	}
 	return n

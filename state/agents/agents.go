@@ -54,6 +54,9 @@ type Agent struct {
 	Model       string   `json:"model,omitempty"`       // empty: the default
 	Temperature *float64 `json:"temperature,omitempty"` // nil: the model's own
 	Stop        []string `json:"stop,omitempty"`
+	MaxTokens   int      `json:"max_tokens,omitempty"`     // of one reply; 0: the operator's setting
+	Effort      string   `json:"effort,omitempty"`         // of thinking; empty: likewise
+	Parallel    *bool    `json:"parallel_calls,omitempty"` // whether a reply may have several calls; nil: likewise
 	Limits      Limits   `json:"limits,omitzero"`
 
 	StatusEvents map[string]StatusEvent `json:"status_events,omitempty"`

@@ -35,7 +35,9 @@ func Usage(ctx context.Context, docs storage.Documents, prices map[string]catalo
 			rows[k] = catalog.UsageRow{
 				Day: k.day, Agent: k.agent, Model: k.model, Turns: r.Turns + 1,
 				InputTokens:  min(r.InputTokens+int64(u.InputTokens), maxSum),
+				CachedTokens: min(r.CachedTokens+int64(u.CachedTokens), maxSum),
 				OutputTokens: min(r.OutputTokens+int64(u.OutputTokens), maxSum),
+				Estimated:    r.Estimated || u.Estimated,
 				AvgLatencyMS: min(r.AvgLatencyMS+u.LatencyMS, maxSum), // the sum, until all are there
 			}
 		}
@@ -51,7 +53,7 @@ func Usage(ctx context.Context, docs storage.Documents, prices map[string]catalo
 	for _, r := range rows {
 		r.AvgLatencyMS /= r.Turns
 		if price, there := prices[r.Model]; there {
-			cost := (price.Input*float64(r.InputTokens) + price.Output*float64(r.OutputTokens)) / 1e6
+			cost := (price.Input*float64(max(0, r.InputTokens-r.CachedTokens)) + price.Cached*float64(r.CachedTokens) + price.Output*float64(r.OutputTokens)) / 1e6
 			r.Cost = &cost
 		}
 		out.Usage = append(out.Usage, r)

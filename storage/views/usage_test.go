@@ -31,10 +31,10 @@ func TestReports(t *testing.T) {
 // reports hold on every store. written is called before they are asked for.
 func reports(t *testing.T, docs storage.Documents, written func()) {
 	t.Helper()
-	price := map[string]catalog.Price{"openai:m": {Input: 2, Output: 10}}
+	price := map[string]catalog.Price{"openai:m": {Input: 2, Cached: 1, Output: 10}}
 	const day = 24 * 60
 	put(t, docs, used("ana", 1,
-		catalog.Usage{Agent: "executor", Model: "openai:m", Calls: 4, InputTokens: 900, OutputTokens: 10, LatencyMS: 300},
+		catalog.Usage{Agent: "executor", Model: "openai:m", Calls: 4, InputTokens: 900, CachedTokens: 500, OutputTokens: 10, Estimated: true, LatencyMS: 300},
 		catalog.Usage{Agent: "planner", Model: "openai:m", Calls: 1, InputTokens: 100, OutputTokens: 50, LatencyMS: 100}))
 	put(t, docs, used("ana", day, catalog.Usage{Agent: "planner", Model: "openai:m", Calls: 1, InputTokens: 200, OutputTokens: 30, LatencyMS: 300}))
 	put(t, docs, used("ana", 2*day, catalog.Usage{Agent: "planner", Model: "openai:n", Calls: 1, InputTokens: 7, OutputTokens: 3, LatencyMS: 5}))
@@ -65,7 +65,7 @@ func reports(t *testing.T, docs storage.Documents, written func()) {
 		return got
 	}
 	usage := func(user string, args catalog.PlanUsage) []catalog.UsageRow { t.Helper(); return sum(user, args).Usage }
-	executor := catalog.UsageRow{Agent: "executor", Model: "openai:m", Turns: 1, InputTokens: 900, OutputTokens: 10, AvgLatencyMS: 300, Cost: new(0.0019)}
+	executor := catalog.UsageRow{Agent: "executor", Model: "openai:m", Turns: 1, InputTokens: 900, CachedTokens: 500, OutputTokens: 10, Estimated: true, AvgLatencyMS: 300, Cost: new(0.0014)}
 	planner := catalog.UsageRow{Agent: "planner", Model: "openai:m", Turns: 2, InputTokens: 300, OutputTokens: 80, AvgLatencyMS: 200, Cost: new(0.0014)}
 	free := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, InputTokens: 7, OutputTokens: 3, AvgLatencyMS: 5}
 	bobs := catalog.UsageRow{Agent: "planner", Model: "openai:n", Turns: 1, InputTokens: 1000, OutputTokens: 1, AvgLatencyMS: 9}
