@@ -1,14 +1,17 @@
 package e2e
 
 import (
+	"context"
 	"fmt"
 	"go/ast"
 	"go/parser"
 	gotoken "go/token"
+	"os"
 	"os/exec"
 	"path/filepath"
 	"slices"
 	"strconv"
+	"sync"
 	"testing"
 
 	"aob.dev/writ/internal/failpoint"
@@ -143,13 +146,27 @@ func TestFailpoints(t *testing.T) {
 	}
 }
 
-// mortal builds a writ that has failpoints.
+// mortal is a writ that has failpoints. All tests share one.
 func mortal(t *testing.T) (exe string) {
 	t.Helper()
-	exe = filepath.Join(t.TempDir(), "writ")
-	build := exec.CommandContext(t.Context(), "go", "build", "-ldflags", "-s -w -X aob.dev/writ/internal/failpoint.built=yes", "-o", exe, "aob.dev/writ/cmd/writ")
-	if out, err := build.CombinedOutput(); err != nil {
-		t.Fatalf("build with failpoints: %v\n%s", err, out)
+	exe, err := buildMortal()
+	if err != nil {
+		t.Fatalf("build with failpoints: %v", err)
 	}
 	return exe
 }
+
+// mortalDir holds it until the last test has ended.
+var mortalDir string
+
+var buildMortal = sync.OnceValues(func() (exe string, err error) {
+	if mortalDir, err = os.MkdirTemp("", "mortal"); err != nil {
+		return "", err
+	}
+	exe = filepath.Join(mortalDir, "writ")
+	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags", "-s -w -X aob.dev/writ/internal/failpoint.built=yes", "-o", exe, "aob.dev/writ/cmd/writ") // several tests wait for it
+	if out, err := build.CombinedOutput(); err != nil {
+		return "", fmt.Errorf("%w\n%s", err, out)
+	}
+	return exe, nil
+})

@@ -37,6 +37,7 @@ func TestMain(m *testing.M) {
 	beWrit() // nor in a process that was started as the command line
 	beCRM()
 	code := m.Run()
+	_ = os.RemoveAll(mortalDir)
 	reportAttempts()
 	if left := leaked(); code == 0 && left != "" {
 		fmt.Fprintln(os.Stderr, "goroutines that did not end:\n"+left)
