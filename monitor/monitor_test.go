@@ -146,6 +146,47 @@ func TestFigures(t *testing.T) {
 	}
 }
 
+// asked counts the aggregations of a watch.
+type asked struct {
+	monitor.Documents
+	n int
+}
+
+func (a *asked) Aggregate(ctx context.Context, tenant, index string, q storage.Query, by storage.Aggregation) ([]storage.Bucket, error) {
+	a.n++
+	return a.Documents.Aggregate(ctx, tenant, index, q, by)
+}
+
+// TestFirstLook: a start reads the minutes of the hour from its first event on, and misses none.
+func TestFirstLook(t *testing.T) {
+	const aMinute = 5                                  // aggregations
+	for first, minutes := range map[time.Duration]int{ // before noon
+		time.Hour:                    60,
+		time.Hour + time.Millisecond: 2, // not in the hour: the next one is
+		5 * time.Minute:              5,
+		5*time.Minute - 1e6:          5,
+		5*time.Minute + 1e6:          6,
+		time.Minute + 1e6:            2,
+	} {
+		h := newHouse(t)
+		h.now = noon.Add(5 * time.Second) // events of the last five are not counted
+		h.event("contract_violation", noon.Add(-first), map[string]any{})
+		h.event("contract_violation", noon.Add(-90*time.Second), map[string]any{})
+		h.event("contract_violation", noon.Add(-time.Millisecond), map[string]any{})
+		w := h.watch()
+		docs := &asked{Documents: h.docs}
+		w.Documents = docs
+		h.look(w)
+		want, err := monitor.Read(t.Context(), h.docs, []string{"default"}, noon.Add(-time.Hour), noon)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := cmp.Diff(want, w.Last()); d != "" || docs.n != minutes*aMinute {
+			t.Errorf("%s before noon: %d aggregations, %s", first, docs.n, d)
+		}
+	}
+}
+
 // TestRules: each rule on both sides of its bound, and no alert without data.
 func TestRules(t *testing.T) {
 	for name, tt := range map[string]struct{ quiet, firing monitor.Figures }{

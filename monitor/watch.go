@@ -3,6 +3,7 @@ package monitor
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -128,7 +129,7 @@ func (w *Watch) read(ctx context.Context, until time.Time) error {
 	if len(w.slices) > 0 {
 		from = w.slices[len(w.slices)-1].Until
 	}
-	tenants, err := w.active(ctx, from, until)
+	tenants, first, err := w.active(ctx, from, until)
 	if err != nil {
 		return err
 	}
@@ -137,7 +138,11 @@ func (w *Watch) read(ctx context.Context, until time.Time) error {
 		if to.After(until) {
 			to = until
 		}
-		s, err := readSlice(ctx, w.Documents, tenants, from, to)
+		var counted []string // nobody, before the first event: a start reads minutes, not the hour
+		if to.After(first) {
+			counted = tenants
+		}
+		s, err := readSlice(ctx, w.Documents, counted, from, to)
 		if err != nil {
 			return err
 		}
@@ -146,19 +151,29 @@ func (w *Watch) read(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// active returns the tenants with events in a period.
-func (w *Watch) active(ctx context.Context, since, until time.Time) (out []string, err error) {
-	q := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}, Limit: 1}
+// active returns the tenants with events in a period, and when the first of these events was.
+func (w *Watch) active(ctx context.Context, since, until time.Time) (tenants []string, first time.Time, err error) {
+	q := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}, Sort: "ts", Limit: 1}
+	first = until
 	for _, tenant := range w.Tenants() {
 		page, err := w.Documents.Search(ctx, tenant, storage.IndexEvents, q)
 		if err != nil {
-			return nil, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
+			return nil, first, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
 		}
-		if len(page.Documents) > 0 {
-			out = append(out, tenant)
+		for _, d := range page.Documents {
+			var e struct {
+				At time.Time `json:"ts"`
+			}
+			if err := json.Unmarshal(d.Body, &e); err != nil {
+				return nil, first, err
+			}
+			tenants = append(tenants, tenant)
+			if e.At.Before(first) {
+				first = e.At
+			}
 		}
 	}
-	return out, nil
+	return tenants, first, nil
 }
 
 // within returns the slices of a window, in whole minutes.
