@@ -3,6 +3,7 @@ package agentic
 import (
 	"regexp"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"aob.dev/writ/intents"
@@ -16,21 +17,23 @@ const holdBack = 256
 // unfit matches what no text for a user may contain, whoever wrote it: codes of this system,
 // traces of programs, credentials, and invisible characters. A match that is longer than holdBack
 // is recognized by its first bytes. Codes of one word are also English words, and stay.
-var unfit = regexp.MustCompile(strings.Join([]string{
-	`\b(?:` + strings.Join(compoundCodes(), "|") + `)\b`,
-	`goroutine \d{1,12} \[[^\]\n]{1,60}\]:(?s:.*?)(?:\n\n|\z)`,
-	`Traceback \(most recent call last\):(?s:.*?)(?:\n\n|\z)`,
-	`File "[^"\n]{1,160}", line \d{1,9}`,
-	`(?m:^[ \t]{1,16}at [\w.$<>/ ]{0,100}\([^()\n]{1,100}:\d{1,9}\))`,
-	`-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\z)`,
-	`\beyJ[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)*`, // a signed token
-	`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`,
-	`\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|xoxb|xoxp|xoxa|xoxs)[-_][A-Za-z0-9_-]{16,}`,
-	`\bwrit_[A-Za-z0-9_-]{43}`,
-	`\bAKIA[0-9A-Z]{16}\b`,
-	`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
-	visible.Class(),
-}, "|"))
+var unfit = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(strings.Join([]string{
+		`\b(?:` + strings.Join(compoundCodes(), "|") + `)\b`,
+		`goroutine \d{1,12} \[[^\]\n]{1,60}\]:(?s:.*?)(?:\n\n|\z)`,
+		`Traceback \(most recent call last\):(?s:.*?)(?:\n\n|\z)`,
+		`File "[^"\n]{1,160}", line \d{1,9}`,
+		`(?m:^[ \t]{1,16}at [\w.$<>/ ]{0,100}\([^()\n]{1,100}:\d{1,9}\))`,
+		`-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\z)`,
+		`\beyJ[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)*`, // a signed token
+		`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`,
+		`\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|xoxb|xoxp|xoxa|xoxs)[-_][A-Za-z0-9_-]{16,}`,
+		`\bwrit_[A-Za-z0-9_-]{43}`,
+		`\bAKIA[0-9A-Z]{16}\b`,
+		`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
+		visible.Class(),
+	}, "|"))
+})
 
 func compoundCodes() (out []string) {
 	for _, c := range intents.Codes() {
@@ -72,7 +75,7 @@ func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
 	}
 	line := strings.LastIndexByte(text[:shown], '\n') + 1
 	var b strings.Builder
-	for _, m := range unfit.FindAllStringIndex(text[line:], -1) {
+	for _, m := range unfit().FindAllStringIndex(text[line:], -1) {
 		from, until := line+m[0], line+m[1]
 		if from < shown || from >= to || visible.Needed(text, from) {
 			continue

@@ -6,6 +6,7 @@ import (
 	"regexp"
 	"strconv"
 	"strings"
+	"sync"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/internal/visible"
@@ -17,23 +18,25 @@ import (
 
 // suspect matches the usual ways in which a text tries to instruct its reader. A text without a
 // match is data all the same: the rules of the router do not depend on this list.
-var suspect = regexp.MustCompile(`(?i)` + strings.Join([]string{
-	`\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|earlier|all|your|system)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines?)\b`,
-	`\bignor(?:iere?|a|ez?)\b.{0,60}\b(?:anweisung(?:en)?|regeln|instrucciones|reglas|instructions|règles|instruções)`,
-	`\byou are now\b|\bfrom now on,? you\b|\bdo anything now\b|\b(?:developer|DAN|jailbreak) mode\b`,
-	`\b(?:new|updated|real|actual) (?:system )?(?:instructions?|prompt|rules)\b\s*:`,
-	`\b(?:reveal|print|show|repeat|output|leak|send)\b.{0,40}\b(?:system prompt|your (?:instructions|prompt|rules)|hidden instructions|api keys?|credentials)\b`,
-	`\b(?:do not|don't|never) (?:tell|inform|mention (?:this|it) to|show (?:this|it) to) the user\b`,
-	`<\|?(?:im_start|im_end|endoftext|eot_id|start_header_id|system|assistant)\|?>|\[/?INST\]|<</?SYS>>|</?(?:system|tool_results?|instructions)>`,
-	`(?:(?:^|\n|\\n)[ \t]*|#+ *)(?:system|assistant|developer)(?: (?:prompt|message|note))? *:`,
-}, "|"))
+var suspect = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?i)` + strings.Join([]string{
+		`\b(?:ignore|disregard|forget|override|bypass)\b.{0,40}\b(?:previous|prior|above|earlier|all|your|system)\b.{0,40}\b(?:instructions?|rules?|prompts?|guidelines?)\b`,
+		`\bignor(?:iere?|a|ez?)\b.{0,60}\b(?:anweisung(?:en)?|regeln|instrucciones|reglas|instructions|règles|instruções)`,
+		`\byou are now\b|\bfrom now on,? you\b|\bdo anything now\b|\b(?:developer|DAN|jailbreak) mode\b`,
+		`\b(?:new|updated|real|actual) (?:system )?(?:instructions?|prompt|rules)\b\s*:`,
+		`\b(?:reveal|print|show|repeat|output|leak|send)\b.{0,40}\b(?:system prompt|your (?:instructions|prompt|rules)|hidden instructions|api keys?|credentials)\b`,
+		`\b(?:do not|don't|never) (?:tell|inform|mention (?:this|it) to|show (?:this|it) to) the user\b`,
+		`<\|?(?:im_start|im_end|endoftext|eot_id|start_header_id|system|assistant)\|?>|\[/?INST\]|<</?SYS>>|</?(?:system|tool_results?|instructions)>`,
+		`(?:(?:^|\n|\\n)[ \t]*|#+ *)(?:system|assistant|developer)(?: (?:prompt|message|note))? *:`,
+	}, "|"))
+})
 
 // escape is a character of JSON that is written as its number.
 var escape = regexp.MustCompile(`\\u[0-9a-f]{4}`)
 
 // suspicious reports whether a text, or JSON, reads like instructions, visible or hidden.
 func suspicious(text string) bool {
-	return suspect.MatchString(visible.Bare(escape.ReplaceAllStringFunc(text, func(c string) string {
+	return suspect().MatchString(visible.Bare(escape.ReplaceAllStringFunc(text, func(c string) string {
 		n, _ := strconv.ParseUint(c[2:], 16, 16) // four digits
 		if r := rune(n); visible.Hidden(r) {
 			return string(r)

@@ -39,13 +39,16 @@ type listedID struct{ id, about string }
 type idForm struct {
 	name          string
 	begin         string // may be left out
-	whole, prefix *regexp.Regexp
+	whole, prefix string // regular expressions
 	needs         string // of a prefix, for messages
 }
 
+// has reports whether an id has a form.
+func has(id, form string) bool { return regexp.MustCompile(form).MatchString(id) }
+
 func digestForm(name string) idForm {
 	return idForm{
-		name, "sha256:", regexp.MustCompile(`^sha256:[0-9a-f]{64}$`), regexp.MustCompile(`^sha256:[0-9a-f]{6,63}$`),
+		name, "sha256:", `^sha256:[0-9a-f]{64}$`, `^sha256:[0-9a-f]{6,63}$`,
 		"at least 6 hex digits of it, with or without sha256:",
 	}
 }
@@ -54,7 +57,7 @@ var (
 	intentForm, documentForm = digestForm("intent_id"), digestForm("document id")
 	// An id of writ's own making is known to be whole by its length. Another signer may make shorter ones.
 	planForm = idForm{
-		"plan or run id", "", regexp.MustCompile(`^plan_[0-9a-z]{26,27}$`), regexp.MustCompile(`^plan_[0-9A-Za-z_.-]{6,}$`),
+		"plan or run id", "", `^plan_[0-9a-z]{26,27}$`, `^plan_[0-9A-Za-z_.-]{6,}$`,
 		"plan_ and at least 6 characters behind it",
 	}
 )
@@ -83,9 +86,9 @@ func (c *command) wholeID(given string, from *idSource) (string, error) {
 		id = from.form.begin + id
 	}
 	switch {
-	case from.form.whole.MatchString(id):
+	case has(id, from.form.whole):
 		return id, nil
-	case !from.form.prefix.MatchString(id):
+	case !has(id, from.form.prefix):
 		return "", usage(fmt.Errorf("%q is no %s: give the whole id, or %s (%s)", given, from.form.name, from.form.needs, from.list))
 	}
 	found := map[string]string{}
@@ -112,7 +115,7 @@ func (c *command) wholeID(given string, from *idSource) (string, error) {
 
 // wholeIn puts the whole id in the place of a prefix that a flag has.
 func (c *command) wholeIn(id *string, from *idSource) (err error) {
-	if from.form.prefix.MatchString(*id) && !from.form.whole.MatchString(*id) {
+	if has(*id, from.form.prefix) && !has(*id, from.form.whole) {
 		*id, err = c.wholeID(*id, from)
 	}
 	return err

@@ -17,6 +17,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 
 	"go.yaml.in/yaml/v3"
@@ -104,7 +105,9 @@ func (c Config) Secrets() []string {
 }
 
 // Default values.
-func Default() (c Config) {
+func Default() Config { return defaults() }
+
+var defaults = sync.OnceValue(func() (c Config) {
 	for _, s := range Settings {
 		switch to := s.Bind(&c).(type) {
 		case *string:
@@ -114,7 +117,7 @@ func Default() (c Config) {
 		}
 	}
 	return c
-}
+})
 
 // Copy takes the value of a setting from another configuration.
 func (s Setting) Copy(to, from *Config) {

@@ -7,6 +7,7 @@ import (
 	"log/slog"
 	"regexp"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -32,19 +33,21 @@ type pattern struct {
 }
 
 // patterns are tried in this order: a key may contain something like a number or an address.
-var patterns = []pattern{
-	{having("-----begin"), regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(?:-----END [A-Z0-9 ]+-----|$)`), removedKey, nil},
-	{having("eyj"), regexp.MustCompile(`\beyJ[\w-]{4,}\.[\w-]*(?:\.[\w-]*){1,3}`), removedKey, nil},
-	{having("://"), regexp.MustCompile(`(://)[^/\s"'<>?#]+@`), "${1}" + removedKey + "@", nil},
-	{having("writ_", "sk-", "sk_", "pk_", "rk_", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "hf_"), regexp.MustCompile(
-		`\b(?:writ_[\w-]{20,}|sk-[\w-]{12,}|[spr]k_(?:live|test)_\w{8,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{8,}|hf_\w{20,})`), removedKey, nil},
-	{func(s string) bool { return len(s) >= 58 }, regexp.MustCompile(`\bS[ACNOUX][A-Z2-7]{56}\b`), removedKey, nil}, // a seed of an nkey
-	{having("bearer", "authorization"), regexp.MustCompile(`(?i)\b(bearer|(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:basic|bearer|digest|apikey)?)\s*[^\s"',;\[][^\s"',;]{5,}`), "${1} " + removedKey, digits},
-	{having("passw", "passphrase", "secret", "credential", "key", "token", "sig", `"d"`), regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|credential|api[_-]?key|private[_-]?key|token|signature|[?&]key|[?&]sig|"d")["']?\s*[:=]\s*["']?)[^\s"'&,;\[\])}]{6,}`), "${1}" + removedKey, digits},
-	{having("@", "%40", `\u0040`, "＠"), regexp.MustCompile(`[\p{L}\p{N}\p{M}._%+'&*^~!#$-]+(?:@|%40|\\u0040|＠)(?:[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?\.)+(?:xn--[a-zA-Z0-9-]+|[\p{L}\p{M}]{2,})`), removedMail, nil},
-	{having("+", "00"), regexp.MustCompile(`(^|[^\w.+-])(?:\+|00)[1-9]\d{0,2}[ ./-]?(?:\(0?\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}\b`), "${1}" + removedPhone, nil},
-	{digits, regexp.MustCompile(`(^|[^\w.-])(?:\(0?\d{2,4}\) ?\d{2,4}[ .-]?\d{2,4}(?:[ .-]?\d{2,4})?|[2-9]\d{2}([-. ])[2-9]\d{2}[-. ]\d{4}|0[1-9]\d{0,4}[ /-]\d{2,}(?:[ /-]?\d{2,}){1,4}|0[1-9]\d{8,10})\b`), "${1}" + removedPhone, nil},
-}
+var patterns = sync.OnceValue(func() []pattern {
+	return []pattern{
+		{having("-----begin"), regexp.MustCompile(`-----BEGIN [A-Z0-9 ]+-----(?s:.*?)(?:-----END [A-Z0-9 ]+-----|$)`), removedKey, nil},
+		{having("eyj"), regexp.MustCompile(`\beyJ[\w-]{4,}\.[\w-]*(?:\.[\w-]*){1,3}`), removedKey, nil},
+		{having("://"), regexp.MustCompile(`(://)[^/\s"'<>?#]+@`), "${1}" + removedKey + "@", nil},
+		{having("writ_", "sk-", "sk_", "pk_", "rk_", "akia", "asia", "aiza", "ghp_", "gho_", "ghu_", "ghs_", "ghr_", "github_pat_", "glpat-", "xox", "hf_"), regexp.MustCompile(
+			`\b(?:writ_[\w-]{20,}|sk-[\w-]{12,}|[spr]k_(?:live|test)_\w{8,}|A[KS]IA[0-9A-Z]{16}|AIza[\w-]{30,}|gh[pousr]_\w{20,}|github_pat_\w{20,}|glpat-[\w-]{16,}|xox[abeoprs]-[\w-]{8,}|hf_\w{20,})`), removedKey, nil},
+		{func(s string) bool { return len(s) >= 58 }, regexp.MustCompile(`\bS[ACNOUX][A-Z2-7]{56}\b`), removedKey, nil}, // a seed of an nkey
+		{having("bearer", "authorization"), regexp.MustCompile(`(?i)\b(bearer|(?:proxy-)?authorization["']?\s*[:=]\s*["']?(?:basic|bearer|digest|apikey)?)\s*[^\s"',;\[][^\s"',;]{5,}`), "${1} " + removedKey, digits},
+		{having("passw", "passphrase", "secret", "credential", "key", "token", "sig", `"d"`), regexp.MustCompile(`(?i)((?:password|passwd|passphrase|secret|credential|api[_-]?key|private[_-]?key|token|signature|[?&]key|[?&]sig|"d")["']?\s*[:=]\s*["']?)[^\s"'&,;\[\])}]{6,}`), "${1}" + removedKey, digits},
+		{having("@", "%40", `\u0040`, "＠"), regexp.MustCompile(`[\p{L}\p{N}\p{M}._%+'&*^~!#$-]+(?:@|%40|\\u0040|＠)(?:[\p{L}\p{N}\p{M}](?:[\p{L}\p{N}\p{M}-]*[\p{L}\p{N}\p{M}])?\.)+(?:xn--[a-zA-Z0-9-]+|[\p{L}\p{M}]{2,})`), removedMail, nil},
+		{having("+", "00"), regexp.MustCompile(`(^|[^\w.+-])(?:\+|00)[1-9]\d{0,2}[ ./-]?(?:\(0?\d{1,4}\)[ ./-]?)?\d(?:[ ./-]?\d){5,12}\b`), "${1}" + removedPhone, nil},
+		{digits, regexp.MustCompile(`(^|[^\w.-])(?:\(0?\d{2,4}\) ?\d{2,4}[ .-]?\d{2,4}(?:[ .-]?\d{2,4})?|[2-9]\d{2}([-. ])[2-9]\d{2}[-. ]\d{4}|0[1-9]\d{0,4}[ /-]\d{2,}(?:[ /-]?\d{2,}){1,4}|0[1-9]\d{8,10})\b`), "${1}" + removedPhone, nil},
+	}
+})
 
 func having(signs ...string) func(string) bool {
 	return func(s string) bool {
@@ -116,7 +119,7 @@ func card(number string) bool {
 func Text(s string) string {
 	s = withoutCards(s)
 	small := strings.ToLower(s)
-	for _, p := range patterns {
+	for _, p := range patterns() {
 		if !p.needs(small) {
 			continue
 		}

@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
@@ -24,7 +25,7 @@ var blanks = []rune{0x115f, 0x1160, 0x2800, 0x3164, 0xffa0, 0xfffc, 0x13441, 0x1
 // hidden contains Default_Ignorable_Code_Point, which Unicode derives from the first three
 // tables, with the format characters that it omits; controls; marks of direction;
 // white space but the plain one; and blanks.
-var hidden = func() map[rune]bool {
+var hidden = sync.OnceValue(func() map[rune]bool {
 	out := map[rune]bool{}
 	for _, t := range []*unicode.RangeTable{
 		unicode.Other_Default_Ignorable_Code_Point, unicode.Cf, unicode.Variation_Selector,
@@ -44,7 +45,7 @@ var hidden = func() map[rune]bool {
 		out[r] = true
 	}
 	return out
-}()
+})
 
 // runes of a table.
 func runes(t *unicode.RangeTable) func(func(rune) bool) {
@@ -67,13 +68,13 @@ func runes(t *unicode.RangeTable) func(func(rune) bool) {
 }
 
 // Hidden reports an invisible character. A tab and a line feed count as visible.
-func Hidden(r rune) bool { return (r < ' ' || r > '~') && hidden[r] }
+func Hidden(r rune) bool { return (r < ' ' || r > '~') && hidden()[r] }
 
 // Class is Hidden as a class of a regular expression.
 func Class() string {
 	var b strings.Builder
 	b.WriteByte('[')
-	all := slices.Sorted(maps.Keys(hidden))
+	all := slices.Sorted(maps.Keys(hidden()))
 	for i := 0; i < len(all); i++ {
 		from := all[i]
 		for i+1 < len(all) && all[i+1] == all[i]+1 {

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"unicode"
 	"unicode/utf8"
 )
@@ -21,7 +22,9 @@ type word struct {
 	isName   bool // quoted, capitalised inside the request, or with a digit in it: a value, not a description
 }
 
-var pieces = regexp.MustCompile(`([\pL_][\pL\pN_]*=)?("[^"]+"|“[^”]+”|\d+(?:\.\d+)?(?:[-_:][\pL\pN]+)*|[\pL\pN_]+(?:[-.'’@:/][\pL\pN_]+)*)`)
+var pieces = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`([\pL_][\pL\pN_]*=)?("[^"]+"|“[^”]+”|\d+(?:\.\d+)?(?:[-_:][\pL\pN]+)*|[\pL\pN_]+(?:[-.'’@:/][\pL\pN_]+)*)`)
+})
 
 // maxWords bounds the words read of a request.
 const maxWords = 100
@@ -47,7 +50,7 @@ func set(list string) map[string]bool {
 func words(request string) []word {
 	var out []word
 	end := -1 // of the word before, if it is a name that the next one may continue
-	for _, at := range pieces.FindAllStringSubmatchIndex(request, maxWords+1) {
+	for _, at := range pieces().FindAllStringSubmatchIndex(request, maxWords+1) {
 		w := word{text: request[at[4]:at[5]]}
 		if at[2] >= 0 {
 			w.key = request[at[2] : at[3]-1]
