@@ -2,6 +2,9 @@ package agentic
 
 import (
 	"encoding/json"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
 	"slices"
 	"strings"
 	"testing"
@@ -90,6 +93,62 @@ func TestProduce(t *testing.T) {
 	}
 	if !slices.Contains(types, "logs.stream") || !slices.Contains(types, "artifact.get") || slices.Contains(types, "hitl.approve") {
 		t.Errorf("offered are %q", types)
+	}
+}
+
+// TestProduceReasoning: a model that thinks refuses a temperature, stop texts and a required call,
+// and wants its thoughts back. It answers with a text at first, and then with an intent.
+func TestProduceReasoning(t *testing.T) {
+	c := newCore(t)
+	var refused []string
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var body struct {
+			Temperature *float64 `json:"temperature"`
+			Stop        []string `json:"stop"`
+			Choice      string   `json:"tool_choice"`
+			Messages    []struct {
+				Role     string `json:"role"`
+				Thoughts string `json:"reasoning_content"`
+			} `json:"messages"`
+		}
+		if err := json.NewDecoder(r.Body).Decode(&body); err != nil {
+			t.Error(err)
+		}
+		refuse := func(param string) {
+			refused = append(refused, param)
+			w.WriteHeader(http.StatusBadRequest)
+			fmt.Fprintf(w, `{"error":{"message":"Unsupported parameter: '%s' is not supported with this model.","param":%[1]q}}`, param)
+		}
+		delta := `"content":"I think of the logs."`
+		for _, m := range body.Messages {
+			if m.Role == "assistant" && m.Thoughts == "hm" {
+				delta = fmt.Sprintf(`"tool_calls":[{"index":0,"id":"c1","type":"function","function":{"name":"final_result","arguments":%q}}]`, `{"type":"logs.stream","args":"{\"run_id\":\"run_7\"}","reason":null}`)
+			}
+		}
+		switch {
+		case body.Temperature != nil:
+			refuse("temperature")
+		case len(body.Stop) > 0:
+			refuse("stop")
+		case body.Choice == "required":
+			refuse("tool_choice")
+		default:
+			w.Header().Set("Content-Type", "text/event-stream")
+			fmt.Fprintf(w, "data: {\"choices\":[{\"index\":0,\"delta\":{\"reasoning_content\":\"hm\",%s},\"finish_reason\":\"stop\"}]}\n\ndata: [DONE]\n\n", delta)
+		}
+	}))
+	t.Cleanup(srv.Close)
+	remote, err := model.NewOpenAI(model.OpenAIConfig{BaseURL: srv.URL, Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	layer(c, remote, allRoles...)
+	got := produce(c, "Show me the logs of run run_7")
+	if p, err := c.verify(got.Envelope); err != nil || string(p.Args) != `{"run_id":"run_7"}` || got.Type != "logs.stream" {
+		t.Errorf("%+v %+v: %v", got, p, err)
+	}
+	if d := cmp.Diff([]string{"temperature", "stop", "tool_choice"}, refused); d != "" {
+		t.Error(d)
 	}
 }
 

@@ -742,7 +742,7 @@ func TestProviders(t *testing.T) {
 	_, after, ended := strings.Cut(rest, ends)
 	want := before + begins + table + ends + after
 	if found && ended && *updateTable {
-		if err := os.WriteFile(path, []byte(want), 0o644); err != nil { //nolint:gosec // a page of the repository
+		if err := os.WriteFile(path, []byte(want), 0o644); err != nil {
 			t.Fatal(err)
 		}
 		return
