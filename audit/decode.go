@@ -107,7 +107,7 @@ func (e *Entry) record() (storage.Record, error) {
 		}
 		rec.Parts[name], rec.Salts[name] = p.Base64, p.Salt
 		if p.Text != nil {
-			rec.Parts[name] = []byte(*p.Text)
+			rec.Parts[name] = []byte(*p.Text) // no copy
 		}
 	}
 	return rec, nil
@@ -197,7 +197,7 @@ func (it *item) readIntent() error {
 	}{
 		{storage.PartEnvelope, func(b []byte) (err error) { o.signed, err = intents.ReadSigned(b); return err }},
 		{storage.PartDecision, func(b []byte) (err error) { o.decision, err = intents.ReadDecision(b); return err }},
-		{storage.PartInputs, func(b []byte) error { return json.Unmarshal(b, &o.inputs) }},
+		{storage.PartInputs, func(b []byte) (err error) { o.inputs, err = intents.ReadInputs(b); return err }},
 	} {
 		if err := part.read(it.Parts[part.name]); err != nil {
 			return fmt.Errorf("part %q cannot be read", part.name)
@@ -236,7 +236,7 @@ func (it *item) readHidden() error {
 		o.decision, err = intents.ReadDecision(it.Parts[storage.PartDecision])
 	}
 	if err == nil {
-		err = json.Unmarshal(it.Parts[storage.PartInputs], &o.inputs)
+		o.inputs, err = intents.ReadInputs(it.Parts[storage.PartInputs])
 	}
 	if err != nil {
 		return errors.New("decision, facts or summary of a withheld intent cannot be read")

@@ -93,10 +93,22 @@ type Blob struct {
 
 // Part of a record: its bytes and salt, or only their digest where it is withheld.
 type Part struct {
-	Base64 []byte  `json:"base64,omitempty"` // bytes that are no UTF-8
-	Digest string  `json:"digest,omitempty"` // withheld: hex SHA-256(salt ‖ bytes)
-	Salt   []byte  `json:"salt,omitempty"`
-	Text   *string `json:"text,omitempty"`
+	Base64 []byte `json:"base64,omitempty"` // bytes that are no UTF-8
+	Digest string `json:"digest,omitempty"` // withheld: hex SHA-256(salt ‖ bytes)
+	Salt   []byte `json:"salt,omitempty"`
+	Text   *Text  `json:"text,omitempty"`
+}
+
+// Text is the bytes of a part, which are UTF-8.
+type Text []byte
+
+// MarshalText implements encoding.TextMarshaler.
+func (t Text) MarshalText() ([]byte, error) { return t, nil }
+
+// UnmarshalText implements encoding.TextUnmarshaler.
+func (t *Text) UnmarshalText(text []byte) error {
+	*t = bytes.Clone(text)
+	return nil
 }
 
 // Entry is a record.
@@ -137,26 +149,28 @@ func (l line) encode() ([]byte, error) {
 
 const lineEnd = "\n"
 
+var b64 = base64.StdEncoding.Strict()
+
 var errLine = errors.New("not a line of a bundle in its one spelling")
 
 // decodeLine reads a line with its line end, in its one spelling.
 func decodeLine(raw string) (l line, err error) {
 	body, ended := strings.CutSuffix(raw, lineEnd)
-	tree, ok := intents.Tree(body)
-	root, is := tree.(map[string]any)
-	if !ended || !ok || !is || len(root) != 1 {
+	if !ended {
 		return l, errLine
 	}
-	if record, there := root["record"]; there {
-		l.Record, err = entryOf(record)
+	if strings.HasPrefix(body, `{"record":`) {
+		l.Record, err = readEntry(body)
 		return l, err
 	}
-	if _, there := root["leaf"]; there {
-		leaf, err := ledger.ParseLeaf([]byte(body[len(`{"leaf":`) : len(body)-len(`}`)]))
+	if leaf, is := strings.CutPrefix(body, `{"leaf":`); is && strings.HasSuffix(leaf, "}") {
+		leaf, err := ledger.ParseLeaf([]byte(leaf[:len(leaf)-len("}")]))
 		l.Leaf = &leaf
 		return l, err
 	}
-	if err := json.Unmarshal([]byte(body), &l); err != nil {
+	tree, _ := intents.Tree(body)
+	root, _ := tree.(map[string]any)
+	if len(root) != 1 || json.Unmarshal([]byte(body), &l) != nil {
 		return l, errLine
 	}
 	if again, err := l.encode(); err != nil || string(again) != raw {
@@ -165,80 +179,58 @@ func decodeLine(raw string) (l line, err error) {
 	return l, nil
 }
 
-// entryOf takes a record out of the tree of its line: all members, and no others.
-func entryOf(tree any) (*Entry, error) {
-	t := members{of: tree}
-	e := &Entry{At: t.text("at"), Kind: storage.Kind(t.text("kind")), Position: t.count("position"), Tag: t.text("tag")}
-	parts, is := t.take("parts").(map[string]any)
-	e.Parts = make(map[string]Part, len(parts))
-	for name, part := range parts {
-		m := members{of: part}
-		var p Part
-		if text, there := m.take("text").(string); there {
-			p.Text = &text
-		}
-		p.Base64, p.Digest, p.Salt = m.bytes("base64"), m.optional("digest"), m.bytes("salt")
-		e.Parts[name] = p
-		t.odd = t.odd || m.wrong()
-	}
-	if !is || t.wrong() {
+// readEntry reads the line of a record, without its end: all members, and no others.
+func readEntry(line string) (*Entry, error) {
+	e := &Entry{}
+	c := intents.ReadCanonical(line)
+	read := 0 // members of the record; each is there once
+	c.Members("record", func() {
+		c.Object(func(name string) {
+			read++
+			switch name {
+			case "at":
+				e.At = c.Text()
+			case "kind":
+				e.Kind = storage.Kind(c.Text())
+			case "parts":
+				e.Parts = make(map[string]Part, 8)
+				c.Object(func(name string) { e.Parts[name] = readPart(c) })
+			case "position":
+				e.Position = c.Count()
+			case "tag":
+				e.Tag = c.Text()
+			default:
+				c.Fail()
+			}
+		})
+	})
+	if !c.Done() || read != 5 {
 		return nil, errLine
 	}
 	return e, nil
 }
 
-// members takes the members of an object, each once.
-type members struct {
-	of    any
-	taken int
-	odd   bool // one is missing, or is something else
-}
-
-// take returns a member; nil: it is not there.
-func (m *members) take(name string) any {
-	object, _ := m.of.(map[string]any)
-	v := object[name]
-	if v != nil {
-		m.taken++
+func readPart(c *intents.Cursor) (p Part) {
+	filled := func(text string) string { // what is empty is left out
+		if text == "" {
+			c.Fail()
+		}
+		return text
 	}
-	return v
-}
-
-func (m *members) text(name string) string {
-	s, is := m.take(name).(string)
-	m.odd = m.odd || !is
-	return s
-}
-
-func (m *members) count(name string) int64 {
-	n, _ := m.take(name).(json.Number)
-	i, err := n.Int64()
-	m.odd = m.odd || err != nil
-	return i
-}
-
-// optional is a text that is left out where it is empty.
-func (m *members) optional(name string) string {
-	v := m.take(name)
-	s, is := v.(string)
-	m.odd = m.odd || v != nil && (!is || s == "")
-	return s
-}
-
-func (m *members) bytes(name string) []byte {
-	text := m.optional(name)
-	if text == "" {
-		return nil
+	raw := func(to *[]byte) func() {
+		return func() {
+			text := filled(c.Text())
+			var err error
+			if *to, err = b64.DecodeString(text); err != nil || strings.ContainsAny(text, "\r\n") {
+				c.Fail()
+			}
+		}
 	}
-	raw, err := base64.StdEncoding.Strict().DecodeString(text)
-	m.odd = m.odd || err != nil || strings.ContainsAny(text, "\r\n")
-	return raw
-}
-
-// wrong reports that it is no object, or has other members than those that were taken.
-func (m *members) wrong() bool {
-	object, is := m.of.(map[string]any)
-	return m.odd || !is || m.taken != len(object)
+	c.Members("base64", raw(&p.Base64), "digest", func() { p.Digest = filled(c.Text()) }, "salt", raw(&p.Salt), "text", func() {
+		text := Text(c.Bytes())
+		p.Text = &text
+	})
+	return p
 }
 
 // newEntry is a record as a bundle carries it.
@@ -247,8 +239,7 @@ func newEntry(r storage.Record, tag string) *Entry {
 	for name, body := range r.Parts {
 		p := Part{Salt: r.Salts[name]}
 		if utf8.Valid(body) {
-			text := string(body)
-			p.Text = &text
+			p.Text = (*Text)(&body)
 		} else {
 			p.Base64 = body
 		}

@@ -14,7 +14,7 @@ import (
 func written(t testing.TB) (out [][]byte, lines []line) {
 	t.Helper()
 	salt := bytes.Repeat([]byte{7}, 32)
-	text := func(s string) Part { return Part{Text: &s, Salt: salt} }
+	text := func(s string) Part { return Part{Text: (*Text)(new([]byte(s))), Salt: salt} }
 	lines = []line{
 		{Record: &Entry{Position: 23, Kind: storage.KindIntent, At: "2026-11-20T10:00:00.000Z", Tag: "ab", Parts: map[string]Part{
 			"envelope": text(`{"header":"h","payload":"{\"a\":\"\\u003c\\n<&>\"}","sig":"s"}`), "facts": text("\"é\\\t\n\r\""), "grant": {Digest: "cd"},

@@ -139,8 +139,11 @@ func (o *intent) named() (k storage.Key) {
 	if o.hidden() {
 		return k
 	}
-	return storage.IntentKey(nil, o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey)
+	return nameKeys.Key(o.body.Actor.Tenant, o.body.Actor.UserID, o.body.Intent.Type, o.body.Constraints.IdempotencyKey)
 }
+
+// nameKeys makes keys that are compared here alone.
+var nameKeys = storage.NewIntentKeys(nil)
 
 // lacks notes that parts are missing of a record about an intent.
 func (f *applier) lacks(it *item, intent int64, intentID, tenant, user string) {

@@ -42,7 +42,7 @@ func TestTenant(t *testing.T) {
 			Record *audit.Entry `json:"record"`
 		}
 		w.Must(json.Unmarshal(line, &l))
-		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["envelope"].Text, `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
+		if e := l.Record; e != nil && hidden < 0 && e.Kind == storage.KindIntent && strings.Contains(string(*e.Parts["envelope"].Text), `\"tenant\":\"acme\",\"user_id\":\"ana\"`) {
 			hidden = e.Position
 			leaves, err := w.source(w.Journal).Ledger.Leaves(t.Context(), hidden, hidden+1, w.Journal.Next())
 			w.Must(err)
@@ -108,7 +108,7 @@ func TestWithheld(t *testing.T) {
 				Record *audit.Entry `json:"record"`
 			}
 			w.Must(json.Unmarshal(line, &l))
-			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindIntent && strings.Contains(*e.Parts["envelope"].Text, "exec_python") {
+			if e := l.Record; e != nil && position < 0 && e.Kind == storage.KindIntent && strings.Contains(string(*e.Parts["envelope"].Text), "exec_python") {
 				position = e.Position
 				digest := c.digest
 				if digest == "" {

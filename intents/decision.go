@@ -1,7 +1,6 @@
 package intents
 
 import (
-	"encoding/json"
 	"errors"
 	"math"
 	"time"
@@ -104,7 +103,10 @@ func (d *Decision) Masks() bool {
 }
 
 // ReadDecision reads the part "decision" of a record.
-func ReadDecision(part []byte) (d Decision, err error) {
-	err = json.Unmarshal(part, &d)
-	return d, err
+func ReadDecision(part []byte) (Decision, error) {
+	return ReadPart(part, func(c *Cursor, d *Decision) {
+		c.Members("verdict", (*string)(&d.Verdict), "code", (*string)(&d.Code), "intent_id", &d.IntentID,
+			"policy_digest", &d.PolicyDigest, "catalog_digest", &d.Catalog, "directory", &d.Directory,
+			"effect", &d.Effect, "executor", &d.Executor, "key", &d.Key)
+	})
 }

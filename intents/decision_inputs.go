@@ -134,3 +134,25 @@ const (
 func (s SkillInput) Destroys() bool {
 	return s.Destructive == Yes || s.Destructive == "" && s.Effect != "pure"
 }
+
+// ReadInputs reads the part "facts" of a record.
+func ReadInputs(part []byte) (DecisionInputs, error) {
+	return ReadPart(part, func(c *Cursor, in *DecisionInputs) {
+		c.Members("signer", func() { c.Members("kid", &in.Signer.KID, "role", &in.Signer.Role) },
+			"roles", &in.Roles, "task", func() {
+				t := new(TaskInput)
+				in.Task = t
+				c.Members("task_id", &t.TaskID, "plan_id", &t.PlanID, "revision", &t.Revision, "step", &t.Step,
+					"skills", &t.Skills, "agent", &t.Agent, "deadline", &t.Deadline)
+			}, "plan", func() {
+				p := new(PlanInput)
+				in.Plan = p
+				c.Members("plan_id", &p.PlanID, "status", &p.Status, "epoch", &p.Epoch, "revision", &p.Revision,
+					"replan_count", &p.ReplanCount, "steps", &p.Steps, "by_agent", &p.ByAgent)
+			}, "skill", func() {
+				s := new(SkillInput)
+				in.Skill = s
+				c.Members("name", &s.Name, "digest", &s.Digest, "effect", &s.Effect, "kind", &s.Kind, "destructive", &s.Destructive)
+			}, "approvals", c.Null, "now", &in.Now)
+	})
+}

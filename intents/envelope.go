@@ -77,6 +77,13 @@ type Context struct {
 	TurnID     string            `json:"turn_id,omitempty"`
 }
 
+// Read reads a context without labels and agent.
+func (x *Context) Read(c *Cursor) {
+	c.Members("session_id", &x.SessionID, "turn_id", &x.TurnID, "plan_id", &x.PlanID, "revision", &x.Revision, "step", &x.Step,
+		"task_id", &x.TaskID, "run_id", &x.RunID, "node_id", &x.NodeID, "occurrence", &x.Occurrence, "ask", &x.Ask, "call", &x.Call,
+		"tool", &x.Tool, "cause", &x.Cause)
+}
+
 // Agent names the definition that the signer ran.
 type Agent struct {
 	Digest string `json:"digest"`
@@ -236,20 +243,16 @@ func (e *Envelope) Signed() Signed {
 }
 
 // ReadSigned reads the part "envelope" of a record. Most are canonical; encoding/json escapes
-// angle brackets and ampersands.
+// angle brackets and ampersands. Its strings are parts of one copy.
 func ReadSigned(part []byte) (s Signed, err error) {
-	c, ok := scan(part, true)
-	if !ok {
-		err = json.Unmarshal(part, &s)
-		return s, err
+	c := readPlain(part)
+	c.s.apart = false
+	if c.Members("header", &s.Header, "payload", &s.Payload, "sig", &s.Sig); c.Done() {
+		return s, nil
 	}
-	var t taker
-	members := t.object(c.tree)
-	s = Signed{Header: t.text(members["header"]), Payload: t.text(members["payload"]), Sig: t.text(members["sig"])}
-	if c.tree == nil || t.odd {
-		return Signed{}, Refuse(SchemaInvalid, "", "part envelope is not header, payload and sig")
-	}
-	return s, nil
+	s = Signed{}
+	err = json.Unmarshal(part, &s)
+	return s, err
 }
 
 // Body of a recorded envelope, which was validated before it was recorded.

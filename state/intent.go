@@ -160,8 +160,8 @@ func (o *Intent) readNames(e storage.Entry) (err error) {
 
 // readInputs reads the inputs of the decision.
 func (o *Intent) readInputs(r storage.Record) error {
-	var inputs intents.DecisionInputs
-	if err := json.Unmarshal(r.Parts[storage.PartInputs], &inputs); err != nil {
+	inputs, err := intents.ReadInputs(r.Parts[storage.PartInputs])
+	if err != nil {
 		return err
 	}
 	return o.takeInputs(inputs)

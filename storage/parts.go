@@ -54,8 +54,11 @@ func SummaryOf(e *intents.Envelope, verdict intents.Verdict) Summary {
 }
 
 // ReadSummary reads the part "summary".
-func ReadSummary(parts map[string]json.RawMessage) (s Summary, err error) {
-	if err := json.Unmarshal(parts[PartSummary], &s); err != nil || s.Type == "" || s.Tenant == "" {
+func ReadSummary(parts map[string]json.RawMessage) (Summary, error) {
+	s, err := intents.ReadPart(parts[PartSummary], func(c *intents.Cursor, s *Summary) {
+		c.Members("type", &s.Type, "tenant", &s.Tenant, "user", &s.User, "context", func() { s.Context.Read(c) }, "plan_id", &s.PlanID, "args", &s.Args)
+	})
+	if err != nil || s.Type == "" || s.Tenant == "" {
 		return s, errors.New("the part summary is not one")
 	}
 	if s.Args != nil {
@@ -143,11 +146,14 @@ func FollowOutcome(r Record) (out intents.Outcome, f Follows, ok bool, err error
 
 // readOutcome returns also which intent the outcome ends, if it says so.
 func readOutcome(parts map[string]json.RawMessage) (out intents.Outcome, of *int64, err error) {
-	var part struct {
+	type outcome struct {
 		intents.Outcome
 		Target *int64 `json:"of"`
 	}
-	err = json.Unmarshal(parts[PartOutcome], &part)
+	part, err := intents.ReadPart(parts[PartOutcome], func(c *intents.Cursor, o *outcome) {
+		c.Members("of", func() { o.Target = new(c.Count()) }, "attempt", &o.Attempt, "status", (*string)(&o.Status), "code", (*string)(&o.Code),
+			"retryable", &o.Retryable, "duration_ms", &o.MS)
+	})
 	if out, of = part.Outcome, part.Target; of != nil {
 		out.Target = *of
 	}
@@ -169,12 +175,11 @@ func readOutcome(parts map[string]json.RawMessage) (out intents.Outcome, of *int
 	return out, of, err
 }
 
-// ReadGrant reads the part "grant": a token, which is canonical as it is written.
+// ReadGrant reads the part "grant": a token.
 func ReadGrant(part []byte) (token string, err error) {
-	if tree, ok := intents.Tree(string(part)); ok {
-		if token, ok = tree.(string); ok {
-			return token, nil
-		}
+	c := intents.ReadCanonical(string(part))
+	if token = c.Text(); c.Done() {
+		return token, nil
 	}
 	return token, json.Unmarshal(part, &token)
 }
