@@ -14,7 +14,7 @@ import (
 
 // Batches bound what is in memory: lines are passed on together.
 const (
-	batchLines = 256
+	batchLines = 64
 	batchBytes = 2 << 20
 )
 

@@ -73,8 +73,9 @@ func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err e
 	return r, err
 }
 
-// read opens the bundle.
+// read opens the bundle for a batch, as the commands do.
 func (m madeLog) read(fn func(*os.File) error) error {
+	defer audit.Roomy()()
 	f, err := os.Open(m.bundle)
 	if err != nil {
 		return err

@@ -279,6 +279,7 @@ func auditVerify(replay bool) func(*command) {
 				return answer{}, malformed(err)
 			}
 			defer closeAll()
+			defer audit.Roomy()()
 			var done func()
 			o.Replay = replay
 			o.Progress, done = c.bar()

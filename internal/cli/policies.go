@@ -305,6 +305,7 @@ func policyBacktest(c *command) {
 }
 
 func (c *command) backtest(bundle, policy string, o audit.Trial) (b audit.Backtest, err error) {
+	defer audit.Roomy()()
 	if bundle != "" {
 		if o.New, err = c.trialOf(policy, o.Today); err != nil {
 			return b, err
