@@ -7,6 +7,7 @@ package routertest
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"log/slog"
 	"reflect"
 	"slices"
@@ -174,6 +175,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	w.Dir = dir
 	var holdings *router.Holdings
 	w.Journal = journal(func(e storage.Entry) {
+		w.asRecorded(e)
 		dir.Observe(e)
 		if holdings != nil {
 			holdings.Wake()
@@ -300,6 +302,18 @@ func (w *World) Must(err error) {
 	w.Helper()
 	if err != nil {
 		w.Fatal(err)
+	}
+}
+
+// asRecorded fails the test unless what travels with an entry is what the parts of its record say.
+func (w *World) asRecorded(e storage.Entry) {
+	for name, made := range map[string]any{storage.PartDecision: e.Decision, storage.PartSummary: e.Summary} {
+		if reflect.ValueOf(made).IsNil() {
+			continue
+		}
+		if raw, err := json.Marshal(made); err != nil || !bytes.Equal(raw, e.Record.Parts[name]) {
+			w.Errorf("the %s of record %d is %s, and its part %s", name, e.Record.Position, raw, e.Record.Parts[name])
+		}
 	}
 }
 
