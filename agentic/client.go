@@ -2,7 +2,6 @@ package agentic
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -69,6 +68,8 @@ func failure(err error) (code, reason string) {
 	return string(intents.Internal), err.Error()
 }
 
+type clientReply = bus.ClientReply[*intents.Answer]
+
 // clientTask is the task of a client's plan. Its calls run concurrently.
 type clientTask struct {
 	submitter *Submitter
@@ -88,10 +89,10 @@ type numberedCall struct {
 
 // client signs a call of a client, or the end of its task. A call repeated by the transport has
 // the number of the first one and so its answer, even when the task has ended.
-func (t *Tasks) client(ctx context.Context, c bus.ClientCall) bus.ClientReply {
+func (t *Tasks) client(ctx context.Context, c bus.ClientCall) clientReply {
 	task := t.clientTask(c.TaskID)
 	if task == nil {
-		return bus.ClientReply{Ended: true}
+		return clientReply{Ended: true}
 	}
 	if c.End {
 		return task.end(ctx, t.cfg.Log, c)
@@ -100,7 +101,7 @@ func (t *Tasks) client(ctx context.Context, c bus.ClientCall) bus.ClientReply {
 	defer cancel()
 	leave, err := t.calls.Wait(waiting, c.Tenant, keyOf(c.Grant), 0)
 	if err != nil {
-		return bus.ClientReply{Code: string(intents.Overloaded), Reason: "too many calls of clients are being made"}
+		return clientReply{Code: string(intents.Overloaded), Reason: "too many calls of clients are being made"}
 	}
 	defer leave()
 	number, done, reply := task.begin(c)
@@ -113,7 +114,7 @@ func (t *Tasks) client(ctx context.Context, c bus.ClientCall) bus.ClientReply {
 		reply.Code, reply.Reason = failure(err)
 		return reply
 	}
-	reply.Answer, _ = json.Marshal(a) // it was read from JSON
+	reply.Answer = a
 	return reply
 }
 
@@ -131,7 +132,7 @@ func (t *Tasks) clientTask(id string) *clientTask {
 
 // begin accepts a call; done reports that it was answered; if done is nil, the call must not be
 // made.
-func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply bus.ClientReply) {
+func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply clientReply) {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	call, before := t.numbers[c.Request]
@@ -154,7 +155,7 @@ func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply bus
 }
 
 // end signs the end of the task, once all of its calls have their answers.
-func (t *clientTask) end(ctx context.Context, log *slog.Logger, c bus.ClientCall) (reply bus.ClientReply) {
+func (t *clientTask) end(ctx context.Context, log *slog.Logger, c bus.ClientCall) (reply clientReply) {
 	t.mu.Lock()
 	was := t.ended
 	t.ended = true

@@ -147,13 +147,13 @@ type ClientCall struct {
 	End     bool            `json:"end,omitempty"`
 }
 
-// ClientReply has the answer to the intent (intents.Answer). Ended: the task accepts no new calls;
-// it still answers calls that it accepted before.
-type ClientReply struct {
-	Answer json.RawMessage `json:"answer,omitempty"`
-	Ended  bool            `json:"over,omitempty"`
-	Code   string          `json:"code,omitempty"` // of a failure: no intent was answered
-	Reason string          `json:"reason,omitempty"`
+// ClientReply has the answer to the intent: Answer is *intents.Answer, which this package cannot
+// import. Ended: the task accepts no new calls; it still answers calls that it accepted before.
+type ClientReply[Answer any] struct {
+	Answer Answer `json:"answer,omitempty"`
+	Ended  bool   `json:"over,omitempty"`
+	Code   string `json:"code,omitempty"` // of a failure: no intent was answered
+	Reason string `json:"reason,omitempty"`
 }
 
 // LogsRequest opens a stream of logs.stream, or requests the next lines of an open one.

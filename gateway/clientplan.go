@@ -248,10 +248,7 @@ func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 	if err != nil {
 		return nil, errors.Is(err, bus.ErrNoResponders), stopped(ctx, unanswered(err, "the task"), "", p.id)
 	}
-	var reply struct {
-		bus.ClientReply
-		Answer *intents.Answer `json:"answer"`
-	}
+	var reply bus.ClientReply[*intents.Answer]
 	if err := json.Unmarshal(raw, &reply); err != nil {
 		return nil, false, fmt.Errorf("answer of a client's task: %w", err)
 	}
