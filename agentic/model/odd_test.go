@@ -129,6 +129,19 @@ func TestOddShapes(t *testing.T) {
 	wantError(t, err, false, "refused to answer")
 }
 
+// TestThoughtWithoutBegin: a thought whose opening tag was in the prompt is withdrawn.
+func TestThoughtWithoutBegin(t *testing.T) {
+	var h collector
+	r, err := newTestModel(t, newMock(t, says("Hm, seven, or eight.\n</think>\n\nIt is, I say, seven.")), nil).Respond(t.Context(), ask(), h.on)
+	if err != nil || r.Text != "It is, I say, seven." || h.text() != r.Text || h.resets != 1 {
+		t.Errorf("%+v, %v, heard %q after %d resets", r, err, h.text(), h.resets)
+	}
+	const text = "Write `</think>` to end it, or </think>."
+	if r, err := newTestModel(t, newMock(t, says(text)), nil).Respond(t.Context(), ask(), nil); err != nil || r.Text != text {
+		t.Errorf("%+v, %v", r, err)
+	}
+}
+
 // TestLeaks: what looks like a call is shown if it is none.
 func TestLeaks(t *testing.T) {
 	for _, text := range []string{

@@ -132,10 +132,16 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			on(Event{Text: text})
 		}
 	}
+	withdraw := func() {
+		if shown {
+			on(Event{Reset: true})
+			shown = false
+		}
+	}
 	begin := o.now()
 	backoff := firstBackoff
 	for n := 1; ; {
-		got, failed := o.attempt(ctx, req, r, say)
+		got, failed := o.attempt(ctx, req, &reading{say: say, withdraw: withdraw, tools: r.Tools, choice: r.Choice})
 		resp.Usage.Add(got.usage)
 		resp.Usage.Latency = o.now().Sub(begin)
 		if failed == nil {
@@ -166,10 +172,7 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			return resp, failed
 		}
 		n++
-		if shown {
-			on(Event{Reset: true})
-			shown = false
-		}
+		withdraw()
 	}
 }
 
@@ -183,10 +186,9 @@ func (o *OpenAI) worthWaiting(ctx context.Context, delay time.Duration) bool {
 }
 
 // attempt sends the request once and reads the whole reply.
-func (o *OpenAI) attempt(ctx context.Context, req encoded, r Request, say func(string)) (*reading, *Error) {
+func (o *OpenAI) attempt(ctx context.Context, req encoded, got *reading) (*reading, *Error) {
 	ctx, seen, end := attending(ctx, o.cfg.Timeout)
 	defer end()
-	got := &reading{say: say, tools: r.Tools, choice: r.Choice}
 	var err error
 	if req.streamed {
 		err = o.readStream(ctx, req.params, got)

@@ -14,20 +14,23 @@ import (
 
 // reading assembles one reply, from the chunks of a stream or from a whole one.
 type reading struct {
-	say     func(string)
-	tools   []Tool
-	choice  Choice
-	think   thinking
-	text    strings.Builder
-	shown   int // bytes of it
-	held    int // from where it may be a call written as text; with tools only
-	parts   []*callParts
-	members Members                     // that only the model can read
-	texts   map[string]*strings.Builder // those of them that are texts
-	size    int                         // received bytes, thinking included
-	finish  string
-	refused bool
-	usage   Usage // if the server reports it
+	say func(string)
+	// withdraw takes back what was said.
+	withdraw func()
+	tools    []Tool
+	choice   Choice
+	think    thinking
+	text     strings.Builder
+	shown    int // bytes of it
+	held     int // from where it may be a call written as text; with tools only
+	parts    []*callParts
+	members  Members                     // that only the model can read
+	texts    map[string]*strings.Builder // those of them that are texts
+	size     int                         // received bytes, thinking included
+	finish   string
+	refused  bool
+	thought  bool  // it has begun with a thought without its opening tag
+	usage    Usage // if the server reports it
 
 	// Of an attempt that failed:
 	failure    failure
@@ -182,9 +185,20 @@ func joined(all Members, name string, piece json.RawMessage) Members {
 	return all
 }
 
+// thoughtEnd ends a thought whose opening tag was in the prompt.
+const thoughtEnd = "\n</think>\n"
+
 // show adds text and shows what is no call written as text.
 func (r *reading) show(text string) {
+	from := max(0, r.text.Len()-len(thoughtEnd))
 	r.text.WriteString(text)
+	if _, rest, ended := strings.Cut(r.text.String()[from:], thoughtEnd); ended && !r.thought {
+		r.thought = true
+		r.withdraw()
+		r.text.Reset()
+		r.text.WriteString(strings.TrimSpace(rest))
+		r.shown = 0
+	}
 	r.held = r.text.Len()
 	if len(r.tools) > 0 {
 		r.held = callWritten(r.text.String(), r.shown)
