@@ -129,7 +129,7 @@ func (w *Watch) read(ctx context.Context, until time.Time) error {
 	if len(w.slices) > 0 {
 		from = w.slices[len(w.slices)-1].Until
 	}
-	tenants, first, err := w.active(ctx, from, until)
+	tenants, first, err := w.active(ctx, w.Tenants(), from, until)
 	if err != nil {
 		return err
 	}
@@ -138,9 +138,12 @@ func (w *Watch) read(ctx context.Context, until time.Time) error {
 		if to.After(until) {
 			to = until
 		}
-		var counted []string // nobody, before the first event: a start reads minutes, not the hour
-		if to.After(first) {
+		var counted []string                  // nobody, in a minute without events: a start reads few of the hour
+		if to.Add(time.Second).After(first) { // the records of a commit may be on both sides of a minute
 			counted = tenants
+			if tenants, first, err = w.active(ctx, tenants, to, until); err != nil {
+				return err
+			}
 		}
 		s, err := readSlice(ctx, w.Documents, counted, from, to)
 		if err != nil {
@@ -151,11 +154,11 @@ func (w *Watch) read(ctx context.Context, until time.Time) error {
 	return nil
 }
 
-// active returns the tenants with events in a period, and when the first of these events was.
-func (w *Watch) active(ctx context.Context, since, until time.Time) (tenants []string, first time.Time, err error) {
+// active returns those tenants that have events in a period, and when the first of these events was.
+func (w *Watch) active(ctx context.Context, of []string, since, until time.Time) (tenants []string, first time.Time, err error) {
 	q := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}, Sort: "ts", Limit: 1}
 	first = until
-	for _, tenant := range w.Tenants() {
+	for _, tenant := range of {
 		page, err := w.Documents.Search(ctx, tenant, storage.IndexEvents, q)
 		if err != nil {
 			return nil, first, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
