@@ -75,7 +75,8 @@ func (m madeLog) verify(ctx context.Context, replay bool) (r audit.Report, err e
 
 // read opens the bundle for a batch, as the commands do.
 func (m madeLog) read(fn func(*os.File) error) error {
-	defer audit.Roomy()()
+	restore := audit.Roomy()
+	defer restore()
 	f, err := os.Open(m.bundle)
 	if err != nil {
 		return err

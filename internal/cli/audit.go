@@ -279,7 +279,8 @@ func auditVerify(replay bool) func(*command) {
 				return answer{}, malformed(err)
 			}
 			defer closeAll()
-			defer audit.Roomy()()
+			restore := audit.Roomy()
+			defer restore()
 			var done func()
 			o.Replay = replay
 			o.Progress, done = c.bar()

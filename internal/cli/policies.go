@@ -305,7 +305,8 @@ func policyBacktest(c *command) {
 }
 
 func (c *command) backtest(bundle, policy string, o audit.Trial) (b audit.Backtest, err error) {
-	defer audit.Roomy()()
+	restore := audit.Roomy()
+	defer restore()
 	if bundle != "" {
 		if o.New, err = c.trialOf(policy, o.Today); err != nil {
 			return b, err
