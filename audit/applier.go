@@ -32,6 +32,7 @@ type applier struct {
 	unknown     map[string]storage.Key      // of intents whose outcome is unknown, by intent_id
 	idempotency map[storage.Key]holder      // idempotency keys
 	named       map[storage.Key]storage.Key // those of intents that are shown, by what these name
+	artifacts   bool                        // the result of an artifact.put is not shown: which it made is not known
 	erased      map[string]bool             // tasks ("tenant/task_id") that wrote a memory whose key is not shown
 	batch       inBatch
 	next        int64 // position after the last item
@@ -81,8 +82,11 @@ type open struct {
 	memory                 string // of a write_memory: its task, "tenant/task_id"
 	key                    storage.Key
 
-	held   *intent // what waits for people
-	answer []byte  // of a question: its result, canonical, as its release gives it
+	typ        string
+	dispatched bool             // or released to be
+	sources    []intents.Source // that its plan has read once it ended: those of its decision, and of the skill that it calls
+	held       *intent          // what waits for people
+	answer     []byte           // of a question: its result, canonical, as its release gives it
 }
 
 func newApplier() *applier {
@@ -304,7 +308,10 @@ func (f *applier) takeOutcome(it *item, j *job) error {
 	if err := f.outputs(o, it); err != nil {
 		return err
 	}
-	return f.add(state.Content{Position: it.Position, At: it.At, Outcome: it.outcome, Target: it.target})
+	if err := f.add(state.Content{Position: it.Position, At: it.At, Outcome: it.outcome, Target: it.target}); err != nil {
+		return err
+	}
+	return f.addsSources(o, it)
 }
 
 // taskOf finds the task that a key is of.

@@ -53,6 +53,7 @@ func (f *applier) takeIntent(it *item, j *job) error {
 	f.inputs.noteIntent(o)
 	x := &open{
 		intentID: o.decision.IntentID, tenant: tenant, user: user, key: key, task: j.task,
+		typ: o.body.Intent.Type, dispatched: o.decision.Verdict == intents.Allow && !routers(o.decision),
 	}
 	x.ofNode = j.task != nil && j.task.NodesOwn(o.body.Intent.Type, o.decision.Executor)
 	if o.body.Intent.Type == "write_memory" {
@@ -65,6 +66,9 @@ func (f *applier) takeIntent(it *item, j *job) error {
 		}
 	}
 	f.noteRequesters(j, view)
+	if err := f.checkSources(j, view, x); err != nil {
+		j.unfit = err
+	}
 	return f.accept(j, view)
 }
 

@@ -65,7 +65,7 @@ func (f *applier) takeRelease(it *item, j *job) error {
 	if f.whole && view.UnknownOutcome(&h.Intent) != nil {
 		return errors.New("released although nobody knows what became of an earlier call of its skill")
 	}
-	j.about, j.task, j.requesters = o, o.task, &h.Requesters
+	j.about, j.task, j.requesters, o.dispatched = o, o.task, &h.Requesters, !routers(h.Decision)
 	j.dir, j.revoked = f.generation(rel.Decision.Directory), view.RevokedBefore(h.Tenant, h.User)
 	if !it.now.Before(h.Deadline) {
 		return errors.New("released after its deadline")

@@ -68,7 +68,7 @@ func (d *dishonest) storesAgents(tenant string, revision int64, files map[string
 func ofShop(a *appended) {
 	a.inputs.Task.Agent, a.inputs.Task.Skills, a.inputs.Task.Revision = "shop", []string{"crm.list"}, 0
 	if a.inputs.Skill != nil {
-		a.inputs.Skill = &intents.SkillInput{Name: "crm.list", Digest: intents.Digest([]byte("crm.list")), Effect: string(catalog.Pure)}
+		a.inputs.Skill = &intents.SkillInput{Name: "crm.list", Digest: intents.Digest([]byte("crm.list")), Effect: string(catalog.Pure), Trusted: true, OpenWorld: intents.No}
 	}
 }
 
@@ -120,7 +120,7 @@ var agentMisdeeds = []misdeed{
 	}},
 	{"agent-calls-another-skill", "agent", "a task's intent: its agent may call the skill", "not among those", func(d *dishonest) int64 {
 		return d.accepted(d.task.CallIntent("crm.close", `{}`), ofShop, func(a *appended) {
-			a.inputs.Skill = &intents.SkillInput{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure)}
+			a.inputs.Skill = &intents.SkillInput{Name: "crm.close", Digest: intents.Digest([]byte("crm.close")), Effect: string(catalog.Pure), Trusted: true, OpenWorld: intents.No}
 		})
 	}},
 	{"agent-loads-another-skill", "agent", "a task's intent: its agent may call the skill", "one of the skills is not among those", func(d *dishonest) int64 {

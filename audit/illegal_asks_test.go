@@ -50,7 +50,7 @@ func asTask(t *routertest.Task, agent, skill string) func(*appended) {
 			effect = catalog.Once
 		}
 		a.decision.Effect = string(effect)
-		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect), Trusted: true, OpenWorld: intents.No}
 	}
 }
 

@@ -441,7 +441,7 @@ func pays(a *appended) { a.inputs.Task.Skills = []string{"pay"} }
 // once is a call of the skill that acts once.
 func once(a *appended) {
 	a.decision.Effect, a.inputs.Task.Skills = string(catalog.Once), []string{"pay"}
-	a.inputs.Skill = &intents.SkillInput{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once)}
+	a.inputs.Skill = &intents.SkillInput{Name: "pay", Digest: intents.Digest([]byte("pay")), Effect: string(catalog.Once), Trusted: true, OpenWorld: intents.No}
 }
 
 // second has somebody approve the held intent as the second one, and releases it.
@@ -638,6 +638,18 @@ var directoryMisdeeds = []misdeed{
 		o := routertest.Intent{By: d.operator, User: "olga", Tenant: "default", Roles: []string{"admin"}, Type: "admin.put"}
 		o.Args = catalog.AdminPut{Tenant: "acme", User: &catalog.User{UserID: "olga", Roles: []string{"admin"}}}
 		return d.accepted(o)
+	}},
+	{"sources-of-another", "running", "a task's intent: facts.task.sources are those of its plan and of what it names", "other sources", func(d *dishonest) int64 {
+		return d.accepted(d.task.CallIntent("feed", `{"n":7}`), func(a *appended) {
+			a.inputs.Task.Sources = []intents.Source{{Kind: intents.SourceServer, Name: "other", Trusted: true}}
+		})
+	}},
+	{"source-left-out", "running", "a task's intent: its outcome leaves out no source that it has read", "leaves out whose content", func(d *dishonest) int64 {
+		of := d.accepted(d.task.CallIntent("feed", `{"n":7}`), func(a *appended) { a.outcome = nil })
+		at, _ := d.now()
+		return d.add(storage.KindOutcome, at, map[string]any{
+			storage.PartOutcome: map[string]any{"of": of, "attempt": 1, "status": "done", "code": "OK", "duration_ms": 0}, storage.PartResult: catalog.SkillCallResult{Output: json.RawMessage(`1`)},
+		})
 	}},
 	{"tenant-twice", "directory", "admin.put: no tenant has the id", "exists", func(d *dishonest) int64 {
 		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}}})

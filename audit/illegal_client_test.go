@@ -33,7 +33,7 @@ func (d *dishonest) callsAs(o routertest.Intent, skill string, effect catalog.Ef
 	d.Helper()
 	return d.accepted(o, append([]func(*appended){ofClient, func(a *appended) {
 		a.decision.Effect = string(effect)
-		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect), Trusted: true, OpenWorld: intents.No}
 	}}, changes...)...)
 }
 

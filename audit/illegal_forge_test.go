@@ -84,7 +84,7 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	}
 	if b.Intent.Type == "skill.call" {
 		a.decision.Effect = string(catalog.Pure)
-		a.inputs.Skill = &intents.SkillInput{Name: "feed", Digest: intents.Digest([]byte("feed")), Effect: string(catalog.Pure)}
+		a.inputs.Skill = &intents.SkillInput{Name: "feed", Digest: intents.Digest([]byte("feed")), Effect: string(catalog.Pure), Trusted: true, OpenWorld: intents.No}
 		a.result = catalog.SkillCallResult{Output: json.RawMessage(`1`)}
 	}
 	if b.Intent.Type == "skill.find" {
@@ -92,6 +92,9 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	}
 	for _, change := range changes {
 		change(&a)
+	}
+	if t := a.inputs.Task; t != nil && t.Sources == nil {
+		t.Sources = d.state().View().Sources(b.Actor.Tenant, b.Context.PlanID, nil, at)
 	}
 	parts := map[string]any{storage.PartEnvelope: u.AsRecorded().Signed(), storage.PartDecision: a.decision, storage.PartInputs: a.inputs}
 	if b.Actor.Grant != "" {
@@ -112,6 +115,7 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	}
 	if row.Executor != catalog.ExecutorRouter {
 		a.outcome["of"] = position
+		d.adds(position, a.outcome)
 	}
 	ended := map[string]any{storage.PartOutcome: a.outcome, storage.PartResult: a.result}
 	if outputs, there := a.outcome[storage.PartOutputs]; there {
@@ -120,6 +124,31 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 	}
 	d.add(storage.KindOutcome, at, ended)
 	return position, u.ID()
+}
+
+// state is that after all records.
+func (d *dishonest) state() *state.State {
+	s := state.New()
+	for _, r := range d.records {
+		s.Observe(state.EntryOf(r))
+	}
+	return s
+}
+
+// adds completes the outcome of a task's call of a skill with the source that the call has read.
+func (d *dishonest) adds(of int64, outcome map[string]any) {
+	d.Helper()
+	var f intents.DecisionInputs
+	d.Must(json.Unmarshal(d.records[of].Parts[storage.PartInputs], &f))
+	if f.Task == nil || f.Skill == nil {
+		return
+	}
+	o, err := state.ReadIntent(d.records[of])
+	d.Must(err)
+	sources := []intents.Source{f.Skill.Source()}
+	if o.Type == state.TypeSkillCall && !intents.CoverSources(d.state().SourcesOf(o.Tenant, o.Context.PlanID), sources) {
+		outcome["sources"] = sources
+	}
 }
 
 // summarised gives an intent the summary of another one.
@@ -192,7 +221,11 @@ func (d *dishonest) control(content map[string]any) int64 {
 func (d *dishonest) ends(of int64, status intents.Status, code intents.Code) int64 {
 	d.Helper()
 	at, _ := d.now()
-	return d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: map[string]any{"of": of, "attempt": 1, "status": status, "code": code, "duration_ms": 0}})
+	outcome := map[string]any{"of": of, "attempt": 1, "status": status, "code": code, "duration_ms": 0}
+	if code != intents.ApprovalRejected && code != intents.ApprovalExpired && code != intents.Cancelled && code != intents.Changed {
+		d.adds(of, outcome)
+	}
+	return d.add(storage.KindOutcome, at, map[string]any{storage.PartOutcome: outcome})
 }
 
 // says appends somebody's decision about the held intent, and counts it.

@@ -38,7 +38,7 @@ func (d *dishonest) calls(skill, input string, changes ...func(*appended)) int64
 	d.Helper()
 	return d.accepted(d.task.CallIntent(skill, input), append(changes, func(a *appended) {
 		a.inputs.Task.Agent, a.inputs.Task.Skills, a.inputs.Task.Revision = "careful", []string{"crm.close", "crm.list"}, 0
-		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(catalog.Pure)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(catalog.Pure), Trusted: true, OpenWorld: intents.No}
 	})...)
 }
 

@@ -117,7 +117,7 @@ func (d *dishonest) ofNode(skill string, effect catalog.Effect) func(*appended) 
 			return
 		}
 		a.decision.Effect = string(effect)
-		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect)}
+		a.inputs.Skill = &intents.SkillInput{Name: skill, Digest: intents.Digest([]byte(skill)), Effect: string(effect), Trusted: true, OpenWorld: intents.No}
 		a.result = json.RawMessage(`{"output":{"rows":[1]}}`)
 		if a.outcome != nil {
 			a.outcome["outputs"] = json.RawMessage(`{"success":true}`)

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
@@ -32,7 +33,7 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 		return nil, errors.New("released for another executor or effect than it was held for")
 	case g != nil && !intents.Subset(rel.Inputs.Roles, g.Roles):
 		return nil, errors.New("released with roles that the grant does not give")
-	case !slices.Equal(held.inputs.Inputs, rel.Inputs.Inputs):
+	case !slices.Equal(held.inputs.Inputs, rel.Inputs.Inputs), !reflect.DeepEqual(held.inputs.Task, rel.Inputs.Task):
 		return nil, errors.New("released with other inputs than it was held with")
 	}
 	asked := j.requestersOf(e)

@@ -28,7 +28,8 @@ type world struct {
 	*routertest.World
 	ledgerKey intents.Signer
 	blobs     kept
-	logDir    string // of the last source
+	shelves   storage.Blobs // those of tenants as well; nil: there are none
+	logDir    string        // of the last source
 }
 
 // kept are blobs of tenant system.
@@ -162,8 +163,12 @@ func (w *world) source(records storage.Records) audit.Source {
 	w.Must(err)
 	_, err = l.Sync(w.Context())
 	w.Must(errors.Join(err, l.Close()))
+	var all storage.Blobs = blobs{kept: w.blobs}
+	if w.shelves != nil {
+		all = w.shelves
+	}
 	return audit.Source{
-		Origin: w.Origin, Records: records, Ledger: ledger.NewReader(dir, w.Origin), Blobs: blobs{kept: w.blobs},
+		Origin: w.Origin, Records: records, Ledger: ledger.NewReader(dir, w.Origin), Blobs: all,
 		Tags: ledger.NewTags(secret, w.Origin), LedgerKey: w.ledgerKey, RouterKeys: []intents.Signer{w.Signer},
 	}
 }

@@ -37,6 +37,7 @@ type PendingApproval struct {
 	PlanID       string          `json:"plan_id,omitempty"`
 	Step         int             `json:"step,omitempty"`
 	Reason       string          `json:"reason"`
+	HasRead      []string        `json:"has_read,omitempty"` // sources whose content the task had read that asks for it
 	Rules        []PendingRule   `json:"rules"`
 	Approved     []Vote          `json:"approved"` // votes so far that count
 	PendingSince string          `json:"held_at"`  // RFC 3339
@@ -90,6 +91,9 @@ func (h PendingApproval) Text() string {
 	line("asked by", h.UserID)
 	if h.PlanID != "" {
 		line("plan", fmt.Sprintf("%s, step %d", h.PlanID, h.Step))
+	}
+	for _, source := range h.HasRead {
+		line("has read", source)
 	}
 	line("held", h.PendingSince)
 	line("deadline", h.Deadline)

@@ -63,8 +63,9 @@ func (o *Intent) Input(pointer string) (intents.Input, bool) {
 
 // Result of an intent: Value is marshalled and must match the type's result schema.
 type Result struct {
-	Value  any
-	Events []intents.ReportedEvent
+	Value   any
+	Events  []intents.ReportedEvent
+	Sources []intents.Source // of the stored content in Value
 }
 
 // Failure is a failed intent as its executor reports it.

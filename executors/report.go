@@ -34,7 +34,7 @@ func succeeded(o *Intent, res *Result) intents.Report {
 		f.Events = res.Events
 		return failed(o.unknown(f))
 	}
-	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: res.Events}
+	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: res.Events, Sources: intents.JoinSources(res.Sources)}
 }
 
 func failed(f *Failure) intents.Report {

@@ -96,8 +96,9 @@ type TaskInput struct {
 	Revision int      `json:"revision"`
 	Step     int      `json:"step"`
 	Skills   []string `json:"skills"`
-	Agent    string   `json:"agent,omitempty"` // that the task runs; empty: the executor of a planner's step
-	Deadline string   `json:"deadline"`        // RFC 3339
+	Agent    string   `json:"agent,omitempty"`   // that the task runs; empty: the executor of a planner's step
+	Deadline string   `json:"deadline"`          // RFC 3339
+	Sources  []Source `json:"sources,omitempty"` // that its plan, and what the intent names, brought in
 }
 
 // PlanInput is the plan that the intent belongs to, as it was when the intent was decided.
@@ -121,6 +122,11 @@ type SkillInput struct {
 	Kind   string `json:"kind,omitempty"` // KindAgent: a remote agent
 
 	Destructive string `json:"destructive,omitempty"` // Yes or No, as approved; empty: see Destroys
+
+	Trusted bool `json:"trusted,omitempty"` // the operator trusts its server's words
+	// OpenWorld says whether it reaches, and shows, what anybody may know: Yes or No; empty: not
+	// known, so that its server may pass on what it gets, and show what is private.
+	OpenWorld string `json:"open_world,omitempty"`
 }
 
 // Values of Destructive: whether a call of a skill may destroy something, as declared at its approval.

@@ -67,4 +67,5 @@ type Report struct {
 	Events    []ReportedEvent `json:"facts,omitempty"`
 	Lines     []Line          `json:"lines,omitempty"` // what was written meanwhile
 	Transport *Transport      `json:"transport,omitempty"`
+	Sources   []Source        `json:"sources,omitempty"` // of the stored content in the result
 }

@@ -40,6 +40,8 @@ type Outcome struct {
 	// Transport of a skill.call; nil: nothing is known of its server.
 	Transport *Transport `json:"transport,omitempty"`
 	MS        int64      `json:"duration_ms"`
+	// Sources that the plan has read by it, and that were not known of the plan before.
+	Sources []Source `json:"sources,omitempty"`
 	// Lines are the record's part "lines", which answers leave out.
 	Lines []Line `json:"-"`
 	// Outputs are what later nodes of a run read of a node's intent; nil: the intent is of no node.

@@ -28,6 +28,7 @@ type Ticket struct {
 	Position     int64           `json:"position"`
 	RPM          int             `json:"rpm,omitempty"` // calls of the skill that the tenant may make in a minute; 0: any number
 	Scope        *TaskScopeClaim `json:"scope,omitempty"`
+	Sources      []Source        `json:"sources,omitempty"` // of what is stored: those of the intent's plan
 	Type         string          `json:"type"`
 	Types        []PayloadType   `json:"types,omitempty"` // of the payloads of enricher responses; none: any
 }
@@ -73,11 +74,13 @@ type Pin struct {
 	Destructive  string `json:"destructive,omitempty"`   // see SkillInput
 	Digest       string `json:"digest"`
 	Effect       string `json:"effect"`
-	Kind         string `json:"kind,omitempty"` // KindAgent; empty: a skill
+	Kind         string `json:"kind,omitempty"`       // KindAgent; empty: a skill
+	OpenWorld    string `json:"open_world,omitempty"` // see SkillInput
 	Server       string `json:"server,omitempty"`
 	Shared       bool   `json:"shared,omitempty"` // a cached answer serves every user of the tenant
 	Since        int64  `json:"since,omitempty"`  // position of the approval, where answers may be cached
 	Skill        string `json:"skill"`
+	Trusted      bool   `json:"trusted,omitempty"` // see SkillInput
 }
 
 // PayloadType is what the payload of an enricher response must match.
@@ -90,7 +93,7 @@ type PayloadType struct {
 
 // Input is the pin as a decision sees it.
 func (p Pin) Input() SkillInput {
-	return SkillInput{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Destructive: p.Destructive, Kind: p.Kind}
+	return SkillInput{Name: p.Skill, Digest: p.Digest, Effect: p.Effect, Destructive: p.Destructive, Kind: p.Kind, Trusted: p.Trusted, OpenWorld: p.OpenWorld}
 }
 
 // Guarded reports whether calls of the skill wait for people by default: it acts once, or may

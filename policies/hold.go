@@ -62,6 +62,16 @@ func (r Result) withoutUser(user string) Result {
 	return r
 }
 
+// withoutUnmet is the result without the optional rules that nobody can satisfy.
+func (r Result) withoutUnmet(can func(intents.HoldRule) bool) Result {
+	if r.Verdict() != intents.Hold {
+		return r
+	}
+	r.Hold = slices.DeleteFunc(slices.Clone(r.Hold), func(rule Rule) bool { return rule.Optional && !can(rule.holdRule()) })
+	r.Allow = len(r.Hold) == 0
+	return r
+}
+
 // WithHolds is the result when the router's own rules also hold the intent: what policy denies
 // stays denied.
 func (r Result) WithHolds(rules []intents.HoldRule) Result {

@@ -1,6 +1,7 @@
 package policies
 
 import (
+	"cmp"
 	"encoding/json"
 	"maps"
 	"slices"
@@ -103,6 +104,8 @@ var members = []member{
 		{"effect", func(s *subject) any { return s.inputs.Skill.Effect }},
 		{"kind", func(s *subject) any { return text(s.inputs.Skill.Kind) }},
 		{"name", func(s *subject) any { return s.inputs.Skill.Name }},
+		{"open_world", func(s *subject) any { return cmp.Or(s.inputs.Skill.OpenWorld, unknown) }},
+		{"trusted", func(s *subject) any { return s.inputs.Skill.Trusted }},
 	}},
 	{name: "task", missing: func(s *subject) bool { return s.inputs.Task == nil }, fields: fields{
 		{"agent", func(s *subject) any { return text(s.inputs.Task.Agent) }},
@@ -110,6 +113,7 @@ var members = []member{
 		{"plan_id", func(s *subject) any { return s.inputs.Task.PlanID }},
 		{"revision", func(s *subject) any { return s.inputs.Task.Revision }},
 		{"skills", func(s *subject) any { return s.skills() }},
+		{"sources", func(s *subject) any { return sourcesInput(s.inputs.Task.Sources) }},
 		{"step", func(s *subject) any { return s.inputs.Task.Step }},
 		{"task_id", func(s *subject) any { return s.inputs.Task.TaskID }},
 	}},
@@ -318,6 +322,17 @@ func labelsInput(labels map[string]string) any {
 	out := make(map[string]any, len(labels))
 	for k, v := range labels {
 		out[k] = v
+	}
+	return out
+}
+
+// unknown is the value of open_world where nobody has said it.
+const unknown = "unknown"
+
+func sourcesInput(sources []intents.Source) []any {
+	out := make([]any, len(sources))
+	for i, s := range sources {
+		out[i] = map[string]any{"kind": s.Kind, "name": s.Name, "trusted": s.Trusted, "open_world": cmp.Or(s.OpenWorld, unknown)}
 	}
 	return out
 }

@@ -19,6 +19,9 @@ func (e *Engine) Judge(ctx context.Context, q intents.Question) (res Result, bro
 		return res, true, nil
 	}
 	res = res.withoutUser(q.Envelope.Principal().UserID)
+	if q.CanMeet != nil {
+		res = res.withoutUnmet(q.CanMeet)
+	}
 	res = res.WithHolds(q.Rules)
 	if q.Approval {
 		res = res.Unheld()

@@ -54,6 +54,17 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeOptional: an optional rule holds what somebody can approve, and nothing else.
+func TestJudgeOptional(t *testing.T) {
+	e := engine(t, source("package writ.authz\n\n# METADATA\n# title: Look\n# description: People look.\n# custom:\n#   id: look\nhold contains {\"id\": \"look\", \"reason\": \"People look.\", \"roles\": [\"approver\"], \"optional\": true} if true\n\ndecision := {\"allow\": true, \"deny\": [], \"hold\": hold}\n"))
+	for can, want := range map[bool]intents.Verdict{true: intents.Hold, false: intents.Allow} {
+		q := intents.Question{Envelope: signed(t, `{"skill":"x"}`, &intents.Context{SessionID: "s", TurnID: "t"}), CanMeet: func(intents.HoldRule) bool { return can }}
+		if r, broken, err := e.Judge(t.Context(), q); err != nil || broken || r.Verdict() != want {
+			t.Errorf("somebody can approve: %t: %+v, %t, %v", can, r, broken, err)
+		}
+	}
+}
+
 // TestFourEyes: policies name everybody who may approve; the intent's user is never among them, and the
 // decision is remembered for all users.
 func TestFourEyes(t *testing.T) {

@@ -36,6 +36,7 @@ type Rule struct {
 	FourEyes  bool     `json:"four_eyes,omitempty"`
 	Mask      []string `json:"mask,omitempty"`
 	WithinSec int      `json:"within_sec,omitempty"` // the hold's deadline, from its beginning; 0: a day
+	Optional  bool     `json:"optional,omitempty"`   // it holds only what somebody can approve
 }
 
 // Result of a decision. At most one of Allow, Deny and Hold is set: a denied intent is not held,

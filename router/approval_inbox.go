@@ -104,6 +104,9 @@ func shown(h state.Hold) bus.PendingApproval {
 		PlanID: h.Context.PlanID, Step: h.Context.Step, Reason: h.Decision.Reason, Rules: []bus.PendingRule{}, Approved: []bus.Vote{},
 		PendingSince: intents.FormatTime(h.At), Deadline: h.Terms.Deadline, URL: bus.ApprovalURL(h.Decision.IntentID),
 	}
+	for _, source := range h.Sources {
+		out.HasRead = append(out.HasRead, source.String())
+	}
 	for _, rule := range h.Terms.Rules {
 		out.Rules = append(out.Rules, bus.PendingRule{
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),

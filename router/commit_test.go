@@ -113,11 +113,12 @@ func TestStale(t *testing.T) {
 	}
 }
 
-// Another intent of a plan changes nothing that an intent of a task reads: the latter is committed
-// as it was decided.
+// Another intent of a plan changes nothing that an intent of a task reads, once the plan has read of its
+// source: the latter is committed as it was decided.
 func TestNotStale(t *testing.T) {
 	w, j := withHooks(t)
 	task := started(w, catalog.Once)
+	w.Want(task.Call("feed", `{"n":0}`), intents.OK)
 	for name, change := range map[string]func(){
 		"acts":     func() { w.Want(task.Call("feed", `{"n":1}`), intents.OK) },
 		"is asked": func() { w.OK(w.NewPlan("p2").OpenIntent()) },

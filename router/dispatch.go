@@ -134,6 +134,7 @@ func (r *Router) outcomeOf(ctx context.Context, x *execution, out intents.Outcom
 		if intents.Keepable(x.Obligations) {
 			out.Lines = intents.BoundLines(x.row.Executor, report.Lines)
 		}
+		out.Sources = report.Sources
 		if x.skillServer() != "" {
 			out.Transport = report.Transport
 			r.exchanged(ctx, x, report.Transport)
@@ -282,6 +283,7 @@ func (r *Router) claims(ctx context.Context, d *decision, t *intents.Ticket) err
 	if !d.row.Vendor() {
 		t.Key = keyOf(d.env)
 	}
+	t.Sources = r.stored(d)
 	if d.task != nil {
 		spec, err := intents.MarshalPlain(struct { // in the intent that is signed
 			Reason string `json:"reason"`

@@ -49,6 +49,7 @@ func (r *Router) finish(ctx context.Context, x *execution, out intents.Outcome) 
 		out.Outputs = x.view.OutputsOf(*x.task, out.Result)
 		out.Events = append(out.Events, r.compared(ctx, &x.decision, out.Result)...)
 	}
+	out.Sources = r.read(&x.decision, out.Sources)
 	kept := out
 	if out.Result != nil {
 		kept.Result = recordedResult(x.env.Type(), out.Result)

@@ -24,6 +24,9 @@ func (r *Router) authorize(ctx context.Context, d *decision) error {
 	if err := r.look(ctx, d); err != nil {
 		return err
 	}
+	if d.inputs.Task != nil {
+		d.inputs.Task.Sources = d.sources()
+	}
 	res, _, err := d.policy.Judge(ctx, d.question())
 	if err != nil {
 		return err

@@ -250,7 +250,7 @@ func (r *Router) reopenIn(ctx context.Context, v *state.View, left storage.OpenI
 		}
 	}
 	if s := x.inputs.Skill; s != nil {
-		x.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect, Destructive: s.Destructive, Kind: s.Kind}
+		x.pin = &intents.Pin{Skill: s.Name, Digest: s.Digest, Effect: s.Effect, Destructive: s.Destructive, Kind: s.Kind, Trusted: s.Trusted, OpenWorld: s.OpenWorld}
 		if x.task != nil && x.task.Remote != nil && x.task.Remote.Skill == s.Name {
 			x.pin = x.task.Remote // with the endpoint
 		}

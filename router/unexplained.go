@@ -114,6 +114,9 @@ func (r *Router) endErased(ctx context.Context, left storage.OpenIntent) error {
 		return err
 	}
 	out := intents.Outcome{Target: left.Position, Attempt: left.Attempt, Status: intents.StatusIndetermined, Code: intents.Indeterminate}
+	if t.Context.PlanID != "" {
+		out.Sources = intents.UnknownSources()
+	}
 	out.Reason = "it was erased after this copy of the log was made, which lacks its outcome: an operator must look"
 	if catalog.Effect(t.Decision.Effect) == catalog.Pure {
 		out.Status, out.Code, out.Retryable = intents.Failed, intents.Abandoned, true

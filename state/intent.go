@@ -43,6 +43,9 @@ type Intent struct {
 	// Patch of a run's graph, as decided, also if the intent was held.
 	Patch *intents.PatchInput `json:",omitempty"`
 
+	// Sources that the task which signed it had read.
+	Sources []intents.Source `json:",omitempty"`
+
 	// Node: the task of a node has signed it; for Writes.
 	Node bool `json:"-"`
 
@@ -172,6 +175,9 @@ func (o *Intent) takeInputs(inputs intents.DecisionInputs) error {
 	o.Roles, o.Signer, o.KID = inputs.Roles, intents.Role(inputs.Signer.Role), inputs.Signer.KID
 	if inputs.Skill != nil {
 		o.Skill = inputs.Skill.Name
+	}
+	if inputs.Task != nil {
+		o.Sources = inputs.Task.Sources
 	}
 	if len(inputs.Scopes) > 0 {
 		if err := json.Unmarshal(inputs.Scopes, &o.Scopes); err != nil {

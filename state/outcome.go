@@ -164,6 +164,8 @@ func (s *State) ended(of int64, out intents.Outcome, at time.Time) error {
 	if p == nil {
 		return nil
 	}
+	s.addSources(p, out.Sources, at)
+	s.keepArtifact(p, x, out, at)
 	p.callEnded(x, out.Status)
 	p.nodeEnded(x, out, dispatched)
 	if statusInHistory(out) == undelivered {

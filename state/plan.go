@@ -55,6 +55,9 @@ type plan struct {
 	Routed       int64                 `json:"routed,omitempty"`
 	SessionEnded bool                  `json:"over,omitempty"`
 
+	// Sources whose content it has read; they only grow.
+	Sources []intents.Source `json:"sources,omitempty"`
+
 	pending int // its intents that are open, held or indeterminate
 }
 

@@ -48,9 +48,14 @@ var planOpen = newTransition(TypePlanOpen,
 		if err == nil {
 			err = s.addPlan(p)
 		}
+		var scheduled []intents.Source
+		if a.Schedule != nil {
+			scheduled = s.schedules[ofUser(o)+a.Schedule.ID].Sources
+		}
 		if err != nil {
 			return err
 		}
+		s.inherit(p, o, scheduled)
 		s.takeTurn(p, o.Released)
 		s.takeSession(p, o.Position)
 		s.fired(o, a)

@@ -50,6 +50,7 @@ func (s *State) sweep() {
 		return
 	}
 	s.sweeps = false
+	s.sweepLabels()
 	maps.DeleteFunc(s.revoked, func(_ string, before time.Time) bool { return s.removable(before) })
 	maps.DeleteFunc(s.apiKeys, func(_ string, k apiKeyRow) bool { return k.Revoked && s.removable(k.At) })
 }

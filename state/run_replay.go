@@ -74,6 +74,7 @@ var runReplay = newTransition(TypeRunReplay,
 		if err != nil {
 			return err
 		}
+		s.inherit(p, o, of.Sources)
 		return s.addPlan(p)
 	}).retainsAllBut().restores(restoreNodes)
 

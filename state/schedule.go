@@ -55,7 +55,11 @@ var schedulePut = newTransition(TypeSchedulePut,
 	},
 	func(s *State, o Intent, a catalog.SchedulePut) error {
 		a.ID = scheduleID(o, a)
-		s.schedules[ofUser(o)+a.ID] = catalog.Schedule{SchedulePut: a, Next: o.Next, ByAgent: o.Signer == intents.RoleTask, Tenant: o.Tenant, User: o.User, Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded}
+		var sources []intents.Source
+		if p := s.plans[o.Tenant+"/"+o.Context.PlanID]; p != nil {
+			sources = p.Sources
+		}
+		s.schedules[ofUser(o)+a.ID] = catalog.Schedule{SchedulePut: a, Next: o.Next, ByAgent: o.Signer == intents.RoleTask, Sources: sources, Tenant: o.Tenant, User: o.User, Roles: o.Roles, Client: o.Grant.Client, Put: o.Recorded}
 		return s.callMade(o)
 	}).retainsAllBut("input")
 
@@ -71,9 +75,16 @@ func scheduleID(o Intent, a catalog.SchedulePut) string {
 var scheduleList = newTransition(TypeScheduleList,
 	func(v *View, o Intent, _ struct{}) (Effect, error) {
 		v.addRead(subjectSchedules(o))
-		return Effect{Result: catalog.ScheduleCount{Schedules: len(v.s.schedulesOf(o))}}, nil
+		return Effect{catalog.ScheduleCount{Schedules: len(v.s.schedulesOf(o))}, []storage.Subject{subjectSources(o.Tenant, o.Context.PlanID)}}, nil
 	},
-	func(s *State, o Intent, _ struct{}) error { return s.callMade(o) })
+	func(s *State, o Intent, _ struct{}) error {
+		if p := s.plans[o.Tenant+"/"+o.Context.PlanID]; p != nil {
+			for _, x := range s.schedulesOf(o) {
+				s.addSources(p, x.Sources, o.At)
+			}
+		}
+		return s.callMade(o)
+	})
 
 // scheduleDelete ends a schedule. A plan that it has opened continues.
 var scheduleDelete = newTransition("schedule.delete",

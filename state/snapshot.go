@@ -44,6 +44,8 @@ type image struct {
 	Agents    map[string]*revision        `json:"agents,omitempty"`
 	Schedules map[string]catalog.Schedule `json:"schedules,omitempty"`
 	Used      dayUsage                    `json:"used,omitzero"`
+	Artifacts map[string]labelled         `json:"artifacts,omitempty"`
+	Sessions  map[string]labelled         `json:"sessions,omitempty"`
 
 	Plans    int                    `json:"plans"` // number that follow
 	Intents  map[int64]*openIntent  `json:"intents"`
@@ -100,7 +102,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Keyed: s.keyed, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Artifacts: s.artifacts, Sessions: s.sessions, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
 		Resolved: s.resolved, Erased: s.erasures.number,
 	})
 	if err != nil {
@@ -153,6 +155,8 @@ func Open(r io.Reader) (*State, error) {
 		s.agents[tenant] = r
 	}
 	maps.Copy(s.schedules, m.Schedules)
+	maps.Copy(s.artifacts, m.Artifacts)
+	maps.Copy(s.sessions, m.Sessions)
 	for range m.Plans {
 		p := new(plan)
 		if err := lines.Decode(p); err != nil {

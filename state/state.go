@@ -61,11 +61,13 @@ type State struct {
 	transient []endedTransient
 	// schedules by "tenant/user/id".
 	schedules map[string]catalog.Schedule
-	leaving   leaving        // closed plans that are about to leave
-	sweeps    bool           // the record that is applied begins a new hour
-	dayUsage  dayUsage       // tokens of a day
-	outcome   func(of int64) // called for every outcome, after it is applied
-	faults    []fault        // records that could not be applied
+	// artifacts and sessions that plans have written lately.
+	artifacts, sessions map[string]labelled
+	leaving             leaving        // closed plans that are about to leave
+	sweeps              bool           // the record that is applied begins a new hour
+	dayUsage            dayUsage       // tokens of a day
+	outcome             func(of int64) // called for every outcome, after it is applied
+	faults              []fault        // records that could not be applied
 }
 
 // policy is the policy in force.
@@ -84,7 +86,7 @@ func New() *State {
 		plans: make(map[string]*plan), open: make(map[*plan]bool), opened: make(map[string]int), turns: make(map[string]*plan), requests: make(map[string]*plan), routed: make(map[string]*plan), tasks: make(map[string]*task), taskKID: make(map[string]string),
 		agents:  make(map[string]*revision),
 		intents: make(map[int64]*openIntent), unknown: make(map[string]*openIntent), holds: newHolds(), resolved: make(map[int64]string),
-		schedules: make(map[string]catalog.Schedule), erasures: erasures{unexplained: make(map[int64]lostParts)},
+		schedules: make(map[string]catalog.Schedule), artifacts: make(map[string]labelled), sessions: make(map[string]labelled), erasures: erasures{unexplained: make(map[int64]lostParts)},
 	}
 }
 

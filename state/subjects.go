@@ -166,6 +166,7 @@ func (o *Intent) OutcomeWrites(out intents.Outcome, released bool) []storage.Sub
 	if c.PlanID == "" {
 		return writes
 	}
+	writes = append(writes, o.writesOfSources(out)...)
 	if released || o.Decision.Effect == string(catalog.Once) || o.Node {
 		writes = append(writes, SubjectEffects(o.Tenant, c.PlanID, c.Step))
 	}

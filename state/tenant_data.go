@@ -137,14 +137,15 @@ func unknownTypes(bounds json.RawMessage, known *catalog.Catalog) (out []mistake
 // tooFew reports whether the tenant requires more approvals than it has people to give them.
 func (t *tenant) tooFew(approval json.RawMessage) (bool, error) {
 	var a struct {
-		Once   bool     `json:"once"`
-		Skills []string `json:"skills"`
-		Count  int      `json:"count"`
+		Once    bool     `json:"once"`
+		Tainted bool     `json:"tainted"`
+		Skills  []string `json:"skills"`
+		Count   int      `json:"count"`
 	}
 	if err := json.Unmarshal(approval, &a); err != nil {
 		return false, err
 	}
-	return (a.Once || len(a.Skills) > 0) && len(t.approvers()) < max(a.Count, 1), nil
+	return (a.Once || a.Tainted || len(a.Skills) > 0) && len(t.approvers()) < max(a.Count, 1), nil
 }
 
 func (t *tenant) unapprovable(approval json.RawMessage) []mistake {

@@ -94,7 +94,7 @@ func (v *View) HasRead(subject storage.Subject) bool {
 func (v *View) HasReadIntents() bool {
 	for _, a := range v.reads {
 		switch kind, _, _ := strings.Cut(string(a.Subject), "/"); kind {
-		case "plan", "planstate", "effects", "task", "intent", "session", "request", "schedules":
+		case "plan", "planstate", "effects", "task", "intent", "session", "request", "schedules", "sources", "artifact":
 			return true
 		}
 	}

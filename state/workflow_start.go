@@ -42,6 +42,7 @@ var workflowStart = newTransition(TypeWorkflowStart,
 		if err != nil {
 			return err
 		}
+		s.inherit(p, o)
 		return s.addPlan(p)
 	}).retainsAllBut("inputs").restores(restoreNodes)
 

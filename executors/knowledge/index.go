@@ -95,7 +95,10 @@ func (k *knowledge) document(ctx context.Context, o *executors.Intent, args cata
 		Title: args.Title, MediaType: args.MediaType, Source: o.ID, Chunks: len(texts), SizeBytes: int64(len(text)),
 		Metadata: args.Metadata, Labels: labels(args.Metadata), CreatedAt: k.Now().UTC().Truncate(time.Millisecond),
 	}
-	doc.DocumentID = doc.ID
+	doc.DocumentID, doc.Sources = doc.ID, o.Ticket.Sources
+	if o.Context.PlanID == "" { // a person has added it
+		doc.Sources = intents.DocumentSource(doc.ID)
+	}
 	return doc, texts, nil
 }
 

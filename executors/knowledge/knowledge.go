@@ -82,6 +82,7 @@ type record struct {
 	Title      string            `json:"title"`
 	MediaType  string            `json:"media_type"`
 	Source     string            `json:"source,omitempty"`
+	Sources    []intents.Source  `json:"sources,omitempty"` // what its text is from
 	Text       string            `json:"text,omitempty"`
 	Embedding  []float32         `json:"embedding,omitempty"`
 	Embedder   string            `json:"embedder,omitempty"`

@@ -75,13 +75,16 @@ func (k *knowledge) search(ctx context.Context, o *executors.Intent, args catalo
 	if err := k.rerank(ctx, args.Q, found, &out); err != nil {
 		return nil, err
 	}
+	result := &executors.Result{}
 	for _, c := range found[:min(len(found), limit)] {
+		result.Sources = append(result.Sources, c.Sources...)
 		out.Hits = append(out.Hits, catalog.KBHit{
 			DocumentID: c.DocumentID, ChunkID: c.ID, Chunk: c.Ordinal, Title: c.Title, Text: c.Text, MediaType: c.MediaType,
 			Scope: c.scope(), Metadata: c.Metadata, Source: c.Source, Scores: c.scores,
 		})
 	}
-	return &executors.Result{Value: out}, nil
+	result.Value = out
+	return result, nil
 }
 
 // members are the filters that are no metadata.

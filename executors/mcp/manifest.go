@@ -38,6 +38,7 @@ type Hints struct {
 	ReadOnlyHint    *bool `json:"readOnlyHint"`
 	IdempotentHint  *bool `json:"idempotentHint"`
 	DestructiveHint *bool `json:"destructiveHint"`
+	OpenWorldHint   *bool `json:"openWorldHint"`
 }
 
 // Destroys reports whether the server itself declares that a call may destroy something.

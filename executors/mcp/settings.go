@@ -34,6 +34,8 @@ type Settings struct {
 	// Trust means that the operator trusts the hints of the server's tools. A hint of any other
 	// server is a claim that people are shown and that has no effect.
 	Trust bool
+	// OpenWorld is what the operator says of the server's tools, whatever their hints are; nil: nothing.
+	OpenWorld *bool
 	// PrincipalKey is a secret that the server shares, see CallMeta.Principal; nil: none.
 	PrincipalKey []byte
 	// Secrets are values, or parts of them, that neither logs nor errors show, even where
@@ -77,6 +79,10 @@ var members = map[string]member{
 	"rpm":         {"", wholeNumber(maxRPM, func(s *entry, n int) { s.RPM = n })},
 	"effects":     {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addEffect) }},
 	"trust":       {"", either("true", "false", func(s *entry) *bool { return &s.Trust })},
+	"open_world": {"", func(s *entry, n *yaml.Node) error {
+		s.OpenWorld = new(bool)
+		return either("true", "false", func(s *entry) *bool { return s.OpenWorld })(s, n)
+	}},
 	"principal_hmac": {"", func(s *entry, n *yaml.Node) error {
 		return s.value(n, (*entry).setPrincipalKey)
 	}},

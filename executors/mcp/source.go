@@ -63,7 +63,7 @@ const membersEnd = "--"
 
 // shortMembers are those that the short form can have. Others can read a command line, so it has no
 // headers and no principal_hmac.
-var shortMembers = []string{"name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust"}
+var shortMembers = []string{"name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "open_world"}
 
 // longForm makes the mapping of a short form. A command without members may contain "--" itself.
 func longForm(s string) (*yaml.Node, error) {

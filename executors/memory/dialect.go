@@ -40,7 +40,7 @@ func (m *memory) byMode(ctx context.Context, o *executors.Intent, args catalog.M
 		lists = append(lists, hits)
 	}
 	found.Hits = interleave(lists, args.TopK)
-	return &executors.Result{Value: found}, err
+	return resultOf(found), err
 }
 
 // ofUser is an intent as if its user had sent it without a task.
@@ -67,7 +67,7 @@ func (m *memory) hits(ctx context.Context, o *executors.Intent, index string, q 
 		if err := json.Unmarshal(doc.Body, &d); err != nil {
 			return nil, executors.Fail(intents.ExecutorFailed, "a stored document cannot be read")
 		}
-		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: visible.Cut(d.Text+d.Content, hitText), Source: d.Source, CreatedAt: d.CreatedAt, Edges: d.Edges}
+		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: visible.Cut(d.Text+d.Content, hitText), Source: d.Source, Sources: d.Sources, CreatedAt: d.CreatedAt, Edges: d.Edges}
 		if index == storage.IndexMessages {
 			hit.Key, hit.Scope = doc.ID, "message"
 		}
@@ -80,6 +80,7 @@ func (m *memory) hits(ctx context.Context, o *executors.Intent, index string, q 
 func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*executors.Result, error) {
 	user, index, id := o.Ticket.Actor.UserID, storage.IndexMoments, momentID(o.Ticket.Actor.UserID, key)
 	var data any
+	var sources []intents.Source
 	switch strings.Count(key, ":") {
 	case 0:
 		index, id = storage.IndexMessages, key
@@ -93,7 +94,7 @@ func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*
 		if err := json.Unmarshal(doc.Body, &d); err != nil || d.User != user {
 			return nil, executors.Store(storage.ErrNotFound)
 		}
-		data = d.Moment
+		data, sources = d.Moment, d.Sources
 		if index == storage.IndexMessages {
 			data = d.Content
 		}
@@ -102,7 +103,7 @@ func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*
 		if err != nil {
 			return nil, err
 		}
-		data = json.RawMessage(r.Text)
+		data, sources = json.RawMessage(r.Text), r.Sources
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
@@ -110,7 +111,7 @@ func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*
 	}
 	found := catalog.ReadMemoryResult{Key: key}
 	found.Data, found.Reference, err = m.inlineOrFile(ctx, o, raw)
-	return &executors.Result{Value: catalog.MemoryQueryResult{ReadMemoryResult: &found}}, err
+	return &executors.Result{Value: catalog.MemoryQueryResult{ReadMemoryResult: &found}, Sources: sources}, err
 }
 
 // maxSchemas are those of one tenant that a statement sees.
@@ -153,9 +154,8 @@ func (m *memory) sql(ctx context.Context, o *executors.Intent, statement string)
 	if err != nil {
 		return nil, err
 	}
-	rows, cut, err := store.Rows(ctx, o.Ticket.Actor.Tenant, map[string]storage.Query{
-		storage.IndexMemory: memories, storage.IndexMoments: newest, storage.IndexMessages: newest,
-	}, agents, strings.TrimRight(statement, "; \n"))
+	views := map[string]storage.Query{storage.IndexMemory: memories, storage.IndexMoments: newest, storage.IndexMessages: newest}
+	rows, cut, err := store.Rows(ctx, o.Ticket.Actor.Tenant, views, agents, strings.TrimRight(statement, "; \n"))
 	if errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrSlow) || ctx.Err() != nil {
 		return nil, executors.Store(err)
 	}
@@ -167,5 +167,24 @@ func (m *memory) sql(ctx context.Context, o *executors.Intent, statement string)
 		slices.Sort(cut)
 		result.Reason = "there are more rows than a statement reads: only the newest are counted of " + strings.Join(cut, ", ")
 	}
-	return &executors.Result{Value: result}, nil
+	sources, err := m.sourcesOf(ctx, o, views)
+	return &executors.Result{Value: result, Sources: sources}, err
+}
+
+// sourcesOf are those of all documents that a statement sees: its rows do not say of which they are.
+func (m *memory) sourcesOf(ctx context.Context, o *executors.Intent, views map[string]storage.Query) (all []intents.Source, err error) {
+	for index, q := range views {
+		page, err := m.Documents.Search(ctx, o.Ticket.Actor.Tenant, index, q)
+		if err != nil {
+			return nil, executors.Store(err)
+		}
+		for _, doc := range page.Documents {
+			var d struct{ Sources []intents.Source }
+			if err := json.Unmarshal(doc.Body, &d); err != nil {
+				return nil, executors.Fail(intents.ExecutorFailed, "a stored document cannot be read")
+			}
+			all = intents.JoinSources(all, d.Sources)
+		}
+	}
+	return all, nil
 }

@@ -72,25 +72,26 @@ type memory struct{ Config }
 // record is a document of agent_memory. Locks are records too: they
 // have a locked_by and no text.
 type record struct {
-	ID          string     `json:"id"`
-	Tenant      string     `json:"tenant_id"`
-	Session     string     `json:"session_id,omitempty"`
-	Task        string     `json:"task_id,omitempty"`
-	User        string     `json:"user_id,omitempty"`
-	Scope       string     `json:"scope"`
-	Key         string     `json:"key"`
-	Source      string     `json:"source,omitempty"` // intent_id of the intent that wrote it
-	Skills      []string   `json:"skills,omitempty"` // that the step could call
-	Plan        string     `json:"plan_id,omitempty"`
-	LockedBy    string     `json:"locked_by,omitempty"`
-	Text        string     `json:"text"` // the data as JSON
-	StepIndex   int        `json:"step_index,omitempty"`
-	Ask         string     `json:"ask,omitempty"` // the call that asked for the task; empty: it is the step's own
-	LockExpires *time.Time `json:"lock_expires,omitempty"`
-	CreatedAt   time.Time  `json:"created_at"`
-	TTLAt       *time.Time `json:"ttl_at,omitempty"`
-	Embedding   []float32  `json:"embedding,omitempty"` // of embeddable
-	Embedder    string     `json:"embedder,omitempty"`  // that made it; of a memory only
+	ID          string           `json:"id"`
+	Tenant      string           `json:"tenant_id"`
+	Session     string           `json:"session_id,omitempty"`
+	Task        string           `json:"task_id,omitempty"`
+	User        string           `json:"user_id,omitempty"`
+	Scope       string           `json:"scope"`
+	Key         string           `json:"key"`
+	Source      string           `json:"source,omitempty"` // intent_id of the intent that wrote it
+	Skills      []string         `json:"skills,omitempty"` // that the step could call
+	Sources     []intents.Source `json:"sources,omitempty"`
+	Plan        string           `json:"plan_id,omitempty"`
+	LockedBy    string           `json:"locked_by,omitempty"`
+	Text        string           `json:"text"` // the data as JSON
+	StepIndex   int              `json:"step_index,omitempty"`
+	Ask         string           `json:"ask,omitempty"` // the call that asked for the task; empty: it is the step's own
+	LockExpires *time.Time       `json:"lock_expires,omitempty"`
+	CreatedAt   time.Time        `json:"created_at"`
+	TTLAt       *time.Time       `json:"ttl_at,omitempty"`
+	Embedding   []float32        `json:"embedding,omitempty"` // of embeddable
+	Embedder    string           `json:"embedder,omitempty"`  // that made it; of a memory only
 }
 
 // key builds the full key; callers choose the label only.

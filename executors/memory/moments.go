@@ -30,10 +30,11 @@ type moment struct {
 	Plan    string `json:"plan_id,omitempty"`
 	Key     string `json:"key"`
 	catalog.Moment
-	Linked    []string  `json:"linked,omitempty"`  // keys that its edges name
-	Content   string    `json:"content,omitempty"` // of a message, which is read as a moment
-	Source    string    `json:"source,omitempty"`  // intent_id of the intent that wrote it
-	CreatedAt time.Time `json:"created_at"`
+	Linked    []string         `json:"linked,omitempty"`  // keys that its edges name
+	Content   string           `json:"content,omitempty"` // of a message, which is read as a moment
+	Source    string           `json:"source,omitempty"`  // intent_id of the intent that wrote it
+	Sources   []intents.Source `json:"sources,omitempty"`
+	CreatedAt time.Time        `json:"created_at"`
 }
 
 // momentID separates the keys of users.
@@ -49,7 +50,7 @@ func (m *memory) writeMoment(ctx context.Context, o *executors.Intent, args cata
 	full := session + ":" + args.Label
 	doc := moment{
 		ID: momentID(actor.UserID, full), Tenant: actor.Tenant, User: actor.UserID, Session: session, Plan: o.Context.PlanID,
-		Key: full, Source: o.ID, CreatedAt: timestamp(m.Now()),
+		Key: full, Source: o.ID, Sources: o.Ticket.Sources, CreatedAt: timestamp(m.Now()),
 	}
 	dec := json.NewDecoder(bytes.NewReader(args.Data))
 	dec.DisallowUnknownFields()
@@ -104,5 +105,5 @@ func (m *memory) traverse(ctx context.Context, o *executors.Intent, from string,
 		slices.Sort(at)
 		at = slices.DeleteFunc(slices.Compact(at), func(key string) bool { return seen[key] })
 	}
-	return &executors.Result{Value: catalog.MemoryQueryResult{Hits: found[:min(len(found), limit)], By: catalog.ByEdges}}, nil
+	return resultOf(catalog.MemoryQueryResult{Hits: found[:min(len(found), limit)], By: catalog.ByEdges}), nil
 }

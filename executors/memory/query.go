@@ -32,7 +32,16 @@ func (m *memory) query(ctx context.Context, o *executors.Intent, args catalog.Me
 		return m.byMode(ctx, o, args)
 	}
 	found, err := m.near(ctx, o, args)
-	return &executors.Result{Value: found}, err
+	return resultOf(found), err
+}
+
+// resultOf is a result with the sources of its hits.
+func resultOf(found catalog.MemoryQueryResult) *executors.Result {
+	out := &executors.Result{Value: found}
+	for _, hit := range found.Hits {
+		out.Sources = append(out.Sources, hit.Sources...)
+	}
+	return out
 }
 
 // near returns the memories that an intent may read and that are near its text.
@@ -110,7 +119,7 @@ func (m *memory) search(ctx context.Context, o *executors.Intent, q storage.Quer
 		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) || !readable(o, r) {
 			continue
 		}
-		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: visible.Cut(r.Text, hitText), Source: r.Source, CreatedAt: r.CreatedAt}
+		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: visible.Cut(r.Text, hitText), Source: r.Source, Sources: r.Sources, CreatedAt: r.CreatedAt}
 		if q.Vector != nil {
 			if doc.Score <= 0 {
 				continue // it has nothing in common with the text

@@ -112,7 +112,7 @@ func (m *memory) draft(o *executors.Intent, args catalog.WriteMemory) (record, e
 	full := key(actor.Tenant, session, task.Task, args.Label)
 	return record{
 		ID: full, Key: full, Tenant: actor.Tenant, Session: session, Task: task.Task, User: actor.UserID, Scope: scope,
-		Source: o.ID, Skills: task.Skills, Plan: task.Plan, StepIndex: task.Step, Ask: task.Ask, CreatedAt: now, TTLAt: &ends,
+		Source: o.ID, Sources: o.Ticket.Sources, Skills: task.Skills, Plan: task.Plan, StepIndex: task.Step, Ask: task.Ask, CreatedAt: now, TTLAt: &ends,
 	}, nil
 }
 

@@ -95,26 +95,29 @@ func (s *session) covering(m message) string {
 
 // moments are the newest summaries of a session, and of the one that it goes on with,
 // oldest first.
-func (s *sessions) moments(ctx context.Context, o *executors.Intent, found session, n int) ([]message, error) {
+func (s *sessions) moments(ctx context.Context, o *executors.Intent, found session, n int) (out []message, sources []intents.Source, err error) {
 	if n == 0 {
-		return nil, nil
+		return nil, nil, nil
 	}
 	page, err := s.docs.Search(ctx, o.Ticket.Actor.Tenant, storage.IndexMoments, storage.Query{
 		Terms: map[string][]string{"user_id": {o.Ticket.Actor.UserID}, "session_id": {found.ID, found.From}, "kind": {catalog.KindChunk}}, Sort: "-created_at", Limit: n,
 	})
 	if err != nil {
-		return nil, executors.Store(err)
+		return nil, nil, executors.Store(err)
 	}
-	var out []message
 	for _, doc := range page.Documents {
-		var d struct{ Key, Text string }
-		if err := json.Unmarshal(doc.Body, &d); err != nil {
-			return nil, executors.Fail(intents.ExecutorFailed, "a stored moment cannot be read")
+		var d struct {
+			Key, Text string
+			Sources   []intents.Source
 		}
+		if err := json.Unmarshal(doc.Body, &d); err != nil {
+			return nil, nil, executors.Fail(intents.ExecutorFailed, "a stored moment cannot be read")
+		}
+		sources = append(sources, d.Sources...)
 		out = append(out, message{ID: d.Key, Role: catalog.Memory, Content: "[Session context] " + d.Key + ": " + d.Text})
 	}
 	slices.Reverse(out)
-	return out, nil
+	return out, sources, nil
 }
 
 // beginning of a message, in one line.
@@ -135,14 +138,14 @@ func (s *sessions) conversation(ctx context.Context, o *executors.Intent, args c
 	case err != nil:
 		found = s.fresh(o, args.SessionID, "", 0)
 	}
-	moments, err := s.moments(ctx, o, found, args.Moments)
+	moments, sources, err := s.moments(ctx, o, found, args.Moments)
 	if err != nil {
 		return nil, err
 	}
 	found.Messages = found.recent(args.TokenBudget, moments)
 	view := found.view(s.time())
 	view.Status = found.State // too old is not ended
-	return &executors.Result{Value: view}, nil
+	return &executors.Result{Value: view, Sources: intents.JoinSources(found.Sources, sources)}, nil
 }
 
 // appendOnce adds the first turns sent under a key and returns the stored ones. A message of the
@@ -196,5 +199,5 @@ func (s *sessions) appendOnce(ctx context.Context, o *executors.Intent, args cat
 	stands.Messages = slices.DeleteFunc(stands.Messages, func(m message) bool {
 		return !slices.ContainsFunc(turns, func(t message) bool { return t.ID == m.ID })
 	})
-	return &executors.Result{Value: stands.view(s.time())}, s.writeRows(ctx, o, args, stands.Messages)
+	return stands.result(s.time()), s.writeRows(ctx, o, args, stands.Messages)
 }

@@ -25,7 +25,7 @@ func (s *sessions) get(ctx context.Context, o *executors.Intent, args catalog.Se
 	}
 	view := found.view(s.time())
 	view.Cursor = older
-	return &executors.Result{Value: view}, nil
+	return &executors.Result{Value: view, Sources: found.Sources}, nil
 }
 
 // page reduces the session to the newest turns before a cursor. It returns the cursor
@@ -135,7 +135,7 @@ func (s *sessions) resume(ctx context.Context, o *executors.Intent, args catalog
 		return nil, executors.Fail(intents.MalformedArgs, "the session has not ended: append to it")
 	}
 	fresh := s.fresh(o, args.SessionID, prior.Agent, prior.TTLMinutes)
-	fresh.From, fresh.Workflow = prior.ID, prior.Workflow
+	fresh.From, fresh.Workflow, fresh.Sources = prior.ID, prior.Workflow, prior.Sources
 	fresh.Messages = prior.Messages
 	if full {
 		fresh.Messages = slices.Clone(prior.Messages[max(0, len(prior.Messages)-s.turns/2):])

@@ -57,6 +57,8 @@ type row struct {
 	InputTokens  int    `json:"input_tokens,omitempty"`
 	OutputTokens int    `json:"output_tokens,omitempty"`
 	LatencyMS    int64  `json:"latency_ms,omitempty"`
+
+	Sources []intents.Source `json:"sources,omitempty"`
 }
 
 // maxModel is how much of a model's name a row has.
@@ -84,7 +86,7 @@ func (s *sessions) writeRows(ctx context.Context, o *executors.Intent, args cata
 	for i, m := range turns {
 		r := row{
 			ID: m.ID, Tenant: o.Ticket.Actor.Tenant, User: o.Ticket.Actor.UserID, Session: args.SessionID, Turn: o.Context.TurnID, Plan: o.Context.PlanID,
-			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: intents.FormatTime(m.TS),
+			Type: messageType(m.Role), Content: m.Content, Trace: o.TraceID, Position: o.Ticket.Position, CreatedAt: intents.FormatTime(m.TS), Sources: o.Ticket.Sources,
 		}
 		_, r.Span = tracing.IDs(ctx)
 		if m.Role == catalog.SpeakerAgent {

@@ -75,6 +75,7 @@ type session struct {
 	Workflow   json.RawMessage      `json:"workflow_state,omitempty"`
 	From       string               `json:"resumed_from,omitempty"`
 	Summary    *catalog.TurnSummary `json:"did,omitempty"`
+	Sources    []intents.Source     `json:"sources,omitempty"` // of all that was ever said in it
 }
 
 // message is one turn; its id derives from the intent that wrote it, however often the intent was
@@ -118,6 +119,11 @@ func (s *session) view(now time.Time) catalog.Session {
 	return v
 }
 
+// result is the view as the result of an intent.
+func (s *session) result(now time.Time) *executors.Result {
+	return &executors.Result{Value: s.view(now), Sources: s.Sources}
+}
+
 func (s *sessions) time() time.Time { return s.now().UTC().Truncate(time.Millisecond) }
 
 // documentOf is where the session of a user is.
@@ -151,17 +157,18 @@ func (s *sessions) change(ctx context.Context, o *executors.Intent, id string, a
 		}
 		version := at.Position
 		if version == o.Ticket.Position { // this intent has been applied
-			return &executors.Result{Value: found.view(s.time())}, nil
+			return found.result(s.time()), nil
 		}
 		refused := apply(&found)
 		switch {
 		case errors.Is(refused, errApplied):
-			return &executors.Result{Value: found.view(s.time())}, nil
+			return found.result(s.time()), nil
 		case version > o.Ticket.Position:
 			return nil, executors.Store(storage.ErrStale)
 		case refused != nil:
 			return nil, refused
 		}
+		found.Sources = intents.JoinSources(found.Sources, o.Ticket.Sources)
 		doc, err := executors.Document(at.ID, o.Ticket.Position, found)
 		if err != nil {
 			return nil, err
@@ -174,13 +181,14 @@ func (s *sessions) change(ctx context.Context, o *executors.Intent, id string, a
 			return nil, executors.Store(err)
 		}
 		failpoint.Hit(failpoint.SessionWritten)
-		return &executors.Result{Value: found.view(s.time())}, nil
+		return found.result(s.time()), nil
 	}
 }
 
 // begin writes a new session. An id that exists is refused, unless this intent created
 // it: at this position, or at an earlier one and nothing has changed since.
 func (s *sessions) begin(ctx context.Context, o *executors.Intent, fresh session) (*executors.Result, error) {
+	fresh.Sources = intents.JoinSources(fresh.Sources, o.Ticket.Sources)
 	doc, err := executors.Document(documentOf(fresh.User, fresh.ID), o.Ticket.Position, fresh)
 	if err != nil {
 		return nil, err
@@ -190,7 +198,7 @@ func (s *sessions) begin(ctx context.Context, o *executors.Intent, fresh session
 		err = s.docs.Swap(ctx, fresh.Tenant, storage.IndexSessions, storage.NoPosition, doc)
 		if err == nil {
 			failpoint.Hit(failpoint.SessionWritten)
-			return &executors.Result{Value: fresh.view(s.time())}, nil
+			return fresh.result(s.time()), nil
 		}
 		if errors.Is(err, storage.ErrStale) { // another intent was faster
 			found, at, err = s.load(ctx, o, fresh.ID)
@@ -200,7 +208,7 @@ func (s *sessions) begin(ctx context.Context, o *executors.Intent, fresh session
 	case err != nil:
 		return nil, executors.Store(err)
 	case at.Position == o.Ticket.Position || found.live(s.time()) && found.untouched(fresh):
-		return &executors.Result{Value: found.view(s.time())}, nil
+		return found.result(s.time()), nil
 	}
 	return nil, executors.Fail(intents.MalformedArgs, "a session of this id exists")
 }

@@ -99,7 +99,7 @@ func (c *Console) approveSkill(q *request) (any, error) {
 	if p.Now == nil || p.Now.Digest != q.PostFormValue("digest") {
 		return nil, problem.New(intents.StaleWrite, "", "the server declares another version by now: look at the page again")
 	}
-	a := catalog.SkillApprove{Skill: p.Name, Digest: p.Now.Digest, Effect: catalog.Effect(q.PostFormValue("effect")), Destructive: q.PostFormValue("destructive"), Server: p.Now.Server, InputSchema: p.Now.InputSchema}
+	a := catalog.SkillApprove{Skill: p.Name, Digest: p.Now.Digest, Effect: catalog.Effect(q.PostFormValue("effect")), Destructive: q.PostFormValue("destructive"), Trusted: p.Now.Trusted, OpenWorld: p.Now.OpenWorld, Server: p.Now.Server, InputSchema: p.Now.InputSchema}
 	if p.Pin != nil && a.Effect == catalog.Pure {
 		a.CacheSeconds, a.Shared = p.Pin.CacheSeconds, p.Pin.Shared
 	}

@@ -39,6 +39,8 @@ type Version struct {
 	Effect      catalog.Effect  `json:"effect"`                 // default of a first approval
 	Claim       catalog.Effect  `json:"claim"`                  // as the server's hints claim
 	Destructive string          `json:"destructive,omitempty"`  // default of an approval
+	Trusted     bool            `json:"trusted,omitempty"`      // same
+	OpenWorld   string          `json:"open_world,omitempty"`   // same
 	Text        string          `json:"text"`                   // the declaration, one line for each property
 	InputSchema json.RawMessage `json:"input_schema,omitempty"` // as included in an approval
 }

@@ -85,6 +85,10 @@ type SkillApprove struct {
 	// than read.
 	Destructive string `json:"destructive,omitempty"`
 
+	// Trusted and OpenWorld: see intents.SkillInput.
+	Trusted   bool   `json:"trusted,omitempty"`
+	OpenWorld string `json:"open_world,omitempty"`
+
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
 
 	// InputSchema of the manifest, by which graphs are checked before they run; absent: their

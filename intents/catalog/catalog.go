@@ -91,6 +91,12 @@ func (r Row) Key(args json.RawMessage, user string, c intents.Context) string {
 // RandomKey is an idempotency key that no other intent has.
 func RandomKey() string { return "rnd_" + rand.Text() }
 
+// Stores reports whether the executor may store what it gets beyond the intent's plan, and so keeps
+// its sources with it. Blobs are the router's to label.
+func (r Row) Stores() bool {
+	return r.Vendor() || slices.Contains([]string{"memory", "sessions", "knowledge"}, r.Executor)
+}
+
 // Vendor reports whether the type is a vendor's (x.<vendor>.<name>).
 func (r Row) Vendor() bool { return strings.HasPrefix(r.Type, "x.") }
 

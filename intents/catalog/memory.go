@@ -110,6 +110,8 @@ type MemoryHit struct {
 	CreatedAt time.Time `json:"created_at"`
 	Score     float64   `json:"score,omitempty"` // by vectors: the cosine, above 0, at most 1
 	Edges     []Edge    `json:"edges,omitempty"` // of a moment
+
+	Sources []intents.Source `json:"-"` // the report has them, for all hits
 }
 
 // MemoryQueryResult is the result of memory.query: of Lookup as of read_memory, of SQL

@@ -45,7 +45,9 @@ type Schedule struct {
 	User   string   `json:"user,omitempty"`
 	Roles  []string `json:"roles,omitempty"`  // of the grant of the intent that put it
 	Client string   `json:"client,omitempty"` // act.client of that grant
-	Put    int64    `json:"put,omitempty"`    // position of that intent, which has the request
+	// Sources that the plan had read whose agent put it.
+	Sources []intents.Source `json:"sources,omitempty"`
+	Put     int64            `json:"put,omitempty"` // position of that intent, which has the request
 }
 
 // ScheduleNext is the result of schedule.put.

@@ -16,9 +16,10 @@ import (
 
 // approving has the arguments of `writ skill approve`.
 type approving struct {
-	digest, effect, destructive, server string
-	seconds                             int
-	shared, sure                        bool
+	digest, effect, destructive, world, server string
+	trusted                                    bool
+	seconds                                    int
+	shared, sure                               bool
 }
 
 func skillApprove(c *command) {
@@ -31,6 +32,8 @@ func skillApprove(c *command) {
 	f.BoolVar(&told.shared, "shared", false, "with --cache-seconds: equal calls of all users of the tenant")
 	f.StringVar(&told.digest, "digest", "", "sha256:<hex> of the manifest, as writ logs it (default: the version declared now)")
 	f.StringVar(&told.effect, "effect", "", "effect of a call: pure, idempotent, once")
+	f.BoolVar(&told.trusted, "trusted", false, "what its server says is trusted (default: as the server's setting trust says)")
+	f.StringVar(&told.world, "open-world", "", "whether it reaches, and shows, what anybody may know: yes or no (default: as the server's settings say, else not known)")
 	f.StringVar(&told.destructive, "destructive", "", "whether a call may destroy something, and so waits for people by default: yes or no (default: yes if the server says so, else if it does more than read)")
 	f.StringVar(&told.server, "server", "", "server of the tool, shown in lists; the digest binds the server")
 	c.answer = func(args []string) (answer, error) {
@@ -101,12 +104,16 @@ func (c *command) approval(name string, told approving) (a catalog.SkillApprove,
 		for _, x := range versions {
 			if x.Digest == a.Digest {
 				a.Skill, a.InputSchema, declared = x.Name, approval.PinnedSchema(x.InputSchema), x.Destructive
+				a.Trusted, a.OpenWorld = x.Trusted, x.OpenWorld
 			}
 		}
 	}
 	a.Destructive = cmp.Or(told.destructive, declared, pinned.Destructive)
-	if !slices.Contains([]string{"", intents.Yes, intents.No}, a.Destructive) {
-		return a, usage(fmt.Errorf("--destructive: %q is neither yes nor no", a.Destructive))
+	a.Trusted, a.OpenWorld = a.Trusted || told.trusted, cmp.Or(told.world, a.OpenWorld, pinned.OpenWorld)
+	for flag, value := range map[string]string{"--destructive": a.Destructive, "--open-world": a.OpenWorld} {
+		if !slices.Contains([]string{"", intents.Yes, intents.No}, value) {
+			return a, usage(fmt.Errorf("%s: %q is neither yes nor no", flag, value))
+		}
 	}
 	effect := cmp.Or(told.effect, pinned.Effect)
 	known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}

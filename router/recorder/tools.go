@@ -111,6 +111,9 @@ func (r *Recorder) writeToolRow(s state.Intent, typ string, c toolCall, content 
 	if s.TraceID != "" {
 		row["trace_id"] = s.TraceID
 	}
+	if sources := r.state.SourcesOf(s.Tenant, s.Context.PlanID); len(sources) > 0 {
+		row["sources"] = sources
+	}
 	body, err := json.Marshal(row)
 	if err == nil {
 		r.batch.messages.create(s.Tenant, storage.Document{ID: toolRowID(s, typ), Position: rec.Position, Body: body})

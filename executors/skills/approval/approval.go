@@ -218,7 +218,7 @@ func (w *Watcher) firstSight(ctx context.Context, s skills.Skill, tenant string)
 		return nil
 	}
 	return w.Approve(ctx, catalog.SkillApprove{
-		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Destructive: w.destructive(s), Server: w.pinTitle(s), InputSchema: PinnedSchema(s.InputSchema),
+		Tenant: tenant, Skill: s.ID(), Digest: s.Digest(), Effect: effect, Destructive: w.destructive(s), Trusted: w.Sources[s.Server].Trust, OpenWorld: w.openWorld(s), Server: w.pinTitle(s), InputSchema: PinnedSchema(s.InputSchema),
 	})
 }
 
@@ -257,6 +257,20 @@ func (w *Watcher) destructive(s skills.Skill) string {
 	case s.Destroys():
 		return intents.Yes
 	case s.DestructiveHint != nil && w.Sources[s.Server].Trust:
+		return intents.No
+	default:
+		return ""
+	}
+}
+
+// openWorld is the value for the approval: what the operator says, else what a server says that the
+// operator trusts; a trusted server that says nothing is closed.
+func (w *Watcher) openWorld(s skills.Skill) string {
+	src := w.Sources[s.Server]
+	switch {
+	case src.OpenWorld != nil && *src.OpenWorld, src.OpenWorld == nil && src.Trust && isTrue(s.OpenWorldHint):
+		return intents.Yes
+	case src.OpenWorld != nil || src.Trust:
 		return intents.No
 	default:
 		return ""

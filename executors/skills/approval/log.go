@@ -59,6 +59,12 @@ func (w *Watcher) approveWith(s skills.Skill, tenant string, pin intents.Pin) sl
 	if pin.Destructive != "" {
 		line += " --destructive " + pin.Destructive
 	}
+	if w.Sources[s.Server].Trust {
+		line += " --trusted"
+	}
+	if world := w.openWorld(s); world != "" {
+		line += " --open-world " + world
+	}
 	if pin.CacheSeconds > 0 {
 		line += fmt.Sprintf(" --cache-seconds %d", pin.CacheSeconds)
 	}

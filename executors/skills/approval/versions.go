@@ -25,6 +25,8 @@ type Version struct {
 	Effect       catalog.Effect  `json:"effect"`                // as it is approved at first sight
 	Claim        catalog.Effect  `json:"claim"`                 // as its hints claim
 	Destructive  string          `json:"destructive,omitempty"` // default of the approval
+	Trusted      bool            `json:"trusted,omitempty"`     // same
+	OpenWorld    string          `json:"open_world,omitempty"`  // same
 	Declared     bool            `json:"declared"`
 	Description  string          `json:"description"`
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
@@ -101,7 +103,7 @@ func (w *Watcher) writeVersions(ctx context.Context, found []skills.Skill) {
 		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
 			seen[d] = true
 			list = append(list, Version{
-				Name: s.ID(), Server: w.title(s.Server), Tenants: w.Sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Claim: claimOf(s), Destructive: w.destructive(s), Declared: true,
+				Name: s.ID(), Server: w.title(s.Server), Tenants: w.Sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Claim: claimOf(s), Destructive: w.destructive(s), Trusted: w.Sources[s.Server].Trust, OpenWorld: w.openWorld(s), Declared: true,
 				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
 			})
 		}

@@ -112,7 +112,7 @@ func version(v approval.Version) *consoleapi.Version {
 		}
 		b.WriteByte('\n')
 	}
-	return &consoleapi.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Claim: v.Claim, Destructive: v.Destructive, Text: b.String(), InputSchema: approval.PinnedSchema(v.InputSchema)}
+	return &consoleapi.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Claim: v.Claim, Destructive: v.Destructive, Trusted: v.Trusted, OpenWorld: v.OpenWorld, Text: b.String(), InputSchema: approval.PinnedSchema(v.InputSchema)}
 }
 
 // Agents implements httpapi.ConsoleAPI.

@@ -70,13 +70,14 @@ export class Plans {
     const client = o.args.api_key !== undefined;
     const takes = !o.released && !client && o.args.agent !== "dreaming-agent";
     this.mayTurn(o, session, o.args.request, takes);
-    this.state.schedules.fire(o);
+    const scheduled = this.state.schedules.fire(o);
     this.plans.set(name, {
       request, opening: o.position, opened: this.state.at, turning: session !== "" && takes,
       id: o.args.plan_id, tenant: o.tenant, user: o.user_id, session, turn, status: "pending", final: false, epoch: 0, revision: 0,
       digest: "", steps: [], replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     });
     const p = this.plans.get(name);
+    this.state.sources.inherit(p, scheduled);
     p.registry = this.state.agents.now(o.tenant);
     const agent = o.args.routing ? this.state.routing.enter(o, p) : o.args.agent;
     if (!agent) return;

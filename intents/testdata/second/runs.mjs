@@ -44,6 +44,7 @@ export class Runs {
       revision: 1, digest: o.d.intent_id, steps, replans: 0, exhausted: false, effects: [], noted: [], pending: 0,
     };
     plans.set(`${o.tenant}/${id}`, p);
+    this.state.sources.inherit(p, plans.get(`${o.tenant}/${o.args.run_id}`)?.sources);
     return p;
   }
 

@@ -28,7 +28,13 @@ export class Schedules {
     must(at === undefined || Date.parse(at) === next(o), "due at another time than it says");
     must(this.stand.has(own + id) || [...this.stand.keys()].filter((name) => name.startsWith(own)).length < MAX, "more schedules than a user may have");
     if (agent !== undefined) this.state.agents.runs(o.tenant, agent);
-    this.stand.set(own + id, { agent, once: at !== undefined, next: next(o) });
+    this.stand.set(own + id, { agent, once: at !== undefined, next: next(o), sources: this.state.plans.of(o)?.sources });
+  }
+
+  // list: the plan has read what agents have put into the user's schedules.
+  list(o) {
+    const p = this.state.plans.of(o);
+    for (const [name, s] of this.stand) if (p && name.startsWith(`${o.tenant}/${o.user_id}/`)) this.state.sources.add(p, s.sources, this.state.at);
   }
 
   delete(o) {
@@ -43,7 +49,7 @@ export class Schedules {
   // fire: a plan is opened for a time that has come, once.
   fire(o) {
     const { schedule, agent } = o.args;
-    if (schedule === undefined) return;
+    if (schedule === undefined) return undefined;
     const [name, s] = this.of(o, schedule.id);
     const due = Date.parse(schedule.due);
     must(s.agent === agent, "the schedule is for another agent");
@@ -52,5 +58,6 @@ export class Schedules {
     must(s.once ? next(o) === undefined : next(o) > o.now, "another next time");
     if (s.once) this.stand.delete(name);
     else s.next = next(o);
+    return s.sources;
   }
 }

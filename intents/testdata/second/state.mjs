@@ -10,6 +10,7 @@ import { Erasures, TRANSIENT } from "./erasures.mjs";
 import { Routing } from "./routing.mjs";
 import { Plans } from "./plans.mjs";
 import { Schedules } from "./schedules.mjs";
+import { Sources } from "./sources.mjs";
 
 const LEEWAY = 5000;
 const DAY = 86400000;
@@ -86,6 +87,7 @@ export class State {
     this.agents = new Agents(this);
     this.routing = new Routing(this);
     this.schedules = new Schedules(this);
+    this.sources = new Sources(this);
     this.approvals = new Approvals(this);
     this.batches = new Batches();
     this.erasures = new Erasures();
@@ -226,7 +228,10 @@ export class State {
       this.fresh(o);
       this.entitled(o, row, tenants);
     }
-    if (o.key.role === "task") this.plans.scope(o);
+    if (o.key.role === "task") {
+      this.plans.scope(o);
+      this.sources.decided(o);
+    }
     this.plans.fresh(o);
     must(this.plans.unsettled(o) === unsettled(d), "it waits for an earlier call of its skill where what became of each is known, or does not where it is not");
     this.plans.timed(o);
@@ -416,6 +421,7 @@ export class State {
     if (again) this.taken.delete(o.d.key);
     else this.taken.set(o.d.key, { intent: o, ended: this.at });
     if (out.status === "indeterminate") this.unknown.set(o.d.intent_id, o);
+    this.sources.ended(o, out, answer, r.withheld.includes("result"));
     this.plans.ended(o, out, answer);
     if (o.type === "session.close" && out.status === "done") this.routing.close(o);
   }
@@ -501,6 +507,7 @@ export class State {
     must(!this.keys.get(o.kid)?.revoked, "released although its key was revoked before");
     if (o.claims) this.granted(o);
     const roles = this.rolesOf(o, tenants);
+    must(jcs(facts.task ?? null) === jcs(o.facts.task ?? null), "released with other sources than it was held with");
     must(jcs(facts.roles ?? []) === jcs(roles), "released with other roles than grant and directory give");
     this.capable(o, this.row(o.type), tenants, roles);
     o.released = true;
@@ -548,6 +555,8 @@ export class State {
       }
       case "schedule.put":
         return this.schedules.put(o);
+      case "schedule.list":
+        return this.schedules.list(o);
       case "schedule.delete":
         return this.schedules.delete(o);
       case "intent.resolve":

@@ -20,6 +20,7 @@ import (
 type Call struct {
 	Ticket intents.Ticket
 	Body   intents.Body
+	Raw    []byte // as it was sent
 }
 
 // Executor answers dispatches of one type.
@@ -183,7 +184,7 @@ func (b *Bus) open(data []byte) (Call, error) {
 	case !t.Deadline.After(w.Clock.Now()):
 		return c, errors.New("the deadline has passed")
 	}
-	c.Ticket = t
+	c.Ticket, c.Raw = t, data
 	return c, json.Unmarshal(payload, &c.Body)
 }
 

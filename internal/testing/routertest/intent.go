@@ -208,10 +208,10 @@ func (w *World) Admin(typ string, args any) *intents.Answer {
 	return w.Do(Intent{By: w.Operator, Type: typ, Args: args})
 }
 
-// Pin approves a skill of tenant default with an effect.
+// Pin approves a skill of tenant default with an effect: of a trusted server that shows what is private.
 func (w *World) Pin(skill string, effect catalog.Effect) {
 	w.Helper()
-	w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: skill, Digest: intents.Digest([]byte(skill)), Effect: effect}), intents.OK)
+	w.Want(w.Admin("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: skill, Digest: intents.Digest([]byte(skill)), Effect: effect, Trusted: true, OpenWorld: intents.No}), intents.OK)
 }
 
 // Data puts tenant data of default.

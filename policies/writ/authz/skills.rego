@@ -131,6 +131,7 @@ hold contains object.union(words(rego.metadata.rule()), terms) if {
 #     or have calls wait for nobody: writ tenant data approval '{"once": false}'
 deny contains words(rego.metadata.rule()) if {
 	some rule in hold
+	not rule.optional
 	count(rule.approvers) < rule.count
 }
 

@@ -53,8 +53,9 @@ readable(key, _) if not key in object.keys(concerned)
 # description: Which skills people must approve, how many of them, and for how long it waits.
 readable("approval", value) if {
 	is_object(value)
-	object.keys(value) - {"once", "skills", "count", "within_sec"} == set()
+	object.keys(value) - {"once", "tainted", "skills", "count", "within_sec"} == set()
 	is_boolean(object.get(value, "once", false))
+	is_boolean(object.get(value, "tainted", false))
 	skill_list(object.get(value, "skills", []))
 	bound(object.get(value, "count", 1))
 	bound(object.get(value, "within_sec", 1))

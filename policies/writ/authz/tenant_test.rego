@@ -4,7 +4,7 @@ import data.writ.authz
 
 # wrong has, for each key, values that cannot be read, and an intent that they are about.
 wrong := {
-	"approval": {"type": "skill.call", "values": [true, [], {"onse": true}, {"once": "true"}, {"skills": "refund"}, {"count": "2"}, {"count": 1.5}, {"within_sec": -1}]},
+	"approval": {"type": "skill.call", "values": [true, [], {"onse": true}, {"once": "true"}, {"tainted": 1}, {"skills": "refund"}, {"count": "2"}, {"count": 1.5}, {"within_sec": -1}]},
 	"driver": {"type": "exec_python", "values": [1, ["namespaces"]]},
 	"max_bytes": {"type": "memory.query", "values": [5, {"*": "5"}, {"*": -1}, {"*": null}]},
 	"max_steps": {"type": "plan", "values": ["3", 1.5, -1, [3], true]},
