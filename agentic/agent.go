@@ -4,14 +4,12 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
-	"log/slog"
 	"slices"
 	"strings"
 	"time"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
@@ -161,66 +159,11 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 }
 
 // manifests loads skills, as many as that at once. A skill that cannot be loaded is left out.
-func (w *worker) manifests(ctx context.Context, names []string, atOnce int) (out []catalog.Manifest, err error) {
-	for some := range slices.Chunk(names, atOnce) {
-		loaded, err := w.loadSome(ctx, some)
-		if err != nil {
-			return nil, err
-		}
-		out = append(out, loaded...)
-	}
-	return out, nil
-}
-
-// loadSome loads a batch of skills. If the router refuses it because of a skill in it, each half
-// is asked for by itself. Any other failure is that of all skills: asking for fewer would not help.
-func (w *worker) loadSome(ctx context.Context, names []string) (out []catalog.Manifest, err error) {
-	args := catalog.SkillLoad{Skills: names}
-	if len(names) == 1 {
-		args = catalog.SkillLoad{Skill: names[0]}
-	}
-	var got catalog.SkillLoadResult
-	_, err = w.submit(ctx, "skill.load", args, &got)
-	if part := fewer(err, len(names)); part > 0 {
-		return w.manifests(ctx, names, part)
-	}
-	switch {
-	case refusedTellably(err):
-		got.Unavailable = []string{strings.Join(names, ", ") + ": " + err.Error()}
-	case err != nil:
-		return nil, err
-	}
-	if got.Manifest != nil { // the reply to a single name
-		got.Skills = append(got.Skills, *got.Manifest)
-	}
-	if len(got.Unavailable) > 0 {
-		w.cfg.Log.WarnContext(ctx, "skills cannot be loaded", slog.Any("skills", got.Unavailable))
-	}
-	return got.Skills, nil
-}
-
-// fewer returns how many of n skills are to be asked for at once after a refusal; 0: to ask for
-// fewer does not help, since the executor has answered for each, or the machine is unavailable,
-// overloaded or late. What waits for people is asked for one by one, so that they read each once.
-func fewer(err error, n int) int {
-	var refused *IntentError
-	if !errors.As(err, &refused) || refused.Answer.Outcome != nil || n == 1 {
-		return 0
-	}
-	switch refused.Answer.Code {
-	case intents.ApprovalRequired:
-		return 1
-	case intents.SchemaInvalid, intents.TaskScope, intents.RBACForbidden, intents.PolicyDenied:
-		return (n + 1) / 2
-	default:
-		return 0
-	}
-}
-
-// refusedTellably reports whether an intent was refused or failed because of its content.
-func refusedTellably(err error) bool {
-	refused, ok := errors.AsType[*IntentError](err)
-	return ok && reportable(refused.Answer.Code)
+func (w *worker) manifests(ctx context.Context, names []string, atOnce int) ([]catalog.Manifest, error) {
+	return loadSkills(ctx, func(ctx context.Context, typ string, args, result any) error {
+		_, err := w.submit(ctx, typ, args, result)
+		return err
+	}, w.cfg.Log, names, atOnce)
 }
 
 // canRead reports whether a result is not whole in the conversation.

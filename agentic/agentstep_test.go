@@ -23,7 +23,7 @@ func TestPlannerNamesAgents(t *testing.T) {
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Steps: []catalog.PlanStep{step}})}})
 	req := firstRequest(c)
 	req.Agents = true
-	if got := planner(c, m).plan(t.Context(), req); got.Plan == nil || len(got.Plan.Steps) != 1 || got.Plan.Steps[0].Agent != "seller" {
+	if got := planner(c, m).plan(t.Context(), req, func(progress) {}); got.Plan == nil || len(got.Plan.Steps) != 1 || got.Plan.Steps[0].Agent != "seller" {
 		t.Fatalf("%+v", got)
 	}
 	first := m.requests(agents.Planner)[0]

@@ -74,11 +74,6 @@ func (c *conversation) compose(ctx context.Context, block string, about any, on 
 // fail closes the plan with the structured failure, for machines, and explains it to the user in
 // plain language.
 func (c *conversation) fail(ctx context.Context, reason, why string) error {
-	f := catalog.Failure{Reason: visible.Cut(reason, 1000), CompletedSteps: c.done()}
-	if n := len(c.plan.History); n > 0 {
-		h := c.plan.History[n-1]
-		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: visible.Cut(h.Reason, 1000)}
-	}
 	line, each := c.effects(ctx)
 	if each != "" {
 		why += "\nBefore it failed: " + line + "\n" + each
@@ -98,6 +93,25 @@ func (c *conversation) fail(ctx context.Context, reason, why string) error {
 		response = "I could not complete this request." + line
 	case !c.modelsOff && !c.dreams() && line != "": // whatever the model writes
 		response = strings.TrimSpace(response + "\n\n" + strings.TrimSpace(line))
+	}
+	return c.failed(ctx, reason, response)
+}
+
+// infeasible closes the plan with the planner's words: why the request cannot be done. What was
+// done before is explained with it.
+func (c *conversation) infeasible(ctx context.Context, why string) error {
+	if line, _ := c.effects(ctx); line != "" {
+		return c.fail(ctx, "infeasible: "+why, why)
+	}
+	return c.failed(ctx, "infeasible: "+why, why)
+}
+
+// failed closes the plan with a reason for machines and an explanation for the user.
+func (c *conversation) failed(ctx context.Context, reason, response string) error {
+	f := catalog.Failure{Reason: visible.Cut(reason, 1000), CompletedSteps: c.done()}
+	if n := len(c.plan.History); n > 0 {
+		h := c.plan.History[n-1]
+		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: visible.Cut(h.Reason, 1000)}
 	}
 	response = guarded(response)
 	if c.isCurrent(ctx) {

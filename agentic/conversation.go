@@ -78,14 +78,20 @@ func (c *conversation) readAgent(ctx context.Context) error {
 
 // open opens a task for the first step that is ready. A step of the planner receives its inputs
 // and no history; the step of an agent has the agent's limit.
-func (c *conversation) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) { //nolint:unparam // of a strategy; only nodes wait for a time
+func (c *conversation) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
+	wait, err = c.openFrom(ctx, running, nil)
+	return wait, until, err
+}
+
+// openFrom is open for a task that takes over a conversation; nil: it begins its own.
+func (c *conversation) openFrom(ctx context.Context, running int, from *direct) (wait func() end, err error) {
 	ready := c.plan.Ready()
 	if len(ready) == 0 || running == catalog.MaxLive {
-		return nil, until, nil
+		return nil, nil
 	}
 	s, agent := ready[0], c.agent
-	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route}
-	if c.plan.Agent == "" {
+	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route, Direct: from}
+	if c.plan.Agent == "" && from == nil {
 		req.Turn.History = nil
 	}
 	if s.Agent != "" {
@@ -99,9 +105,9 @@ func (c *conversation) open(ctx context.Context, running int) (wait func() end, 
 		wait, err = c.openStep(ctx, s, limit, req)
 	}
 	if _, ok := errors.AsType[*IntentError](err); ok && running > 0 {
-		return nil, until, nil // a step beside it has failed, as its task will report
+		return nil, nil // a step beside it has failed, as its task will report
 	}
-	return wait, until, err
+	return wait, err
 }
 
 // unfinished leaves a plan that waits for people.

@@ -31,6 +31,8 @@ type planRequest struct {
 	Revision  int    `json:"revision"` // the one to write
 	FirstStep int    `json:"first_step"`
 	Agents    bool   `json:"agents,omitempty"` // its steps may name agents
+	// Written is the revision as the model of a task wrote it; nil: the planner writes it.
+	Written *written `json:"written,omitempty"`
 	soFar
 }
 
@@ -78,7 +80,8 @@ type failedStep struct {
 type planReply struct {
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	Answer string            `json:"answer,omitempty"`
-	Usage  []catalog.Usage   `json:"usage,omitempty"` // not reported in an intent of the planner
+	Direct *direct           `json:"direct,omitempty"` // the conversation that the task of its step takes over
+	Usage  []catalog.Usage   `json:"usage,omitempty"`  // not reported in an intent of the planner
 	Reason string            `json:"reason,omitempty"`
 	Error  string            `json:"error,omitempty"` // the planner itself failed
 }
@@ -118,6 +121,9 @@ type runRequest struct {
 	Intent *catalog.NodeIntent `json:"intent,omitempty"`
 	DryRun bool                `json:"dry_run,omitempty"` // of a shadow run: the intent is decided, and not dispatched
 	Kept   *catalog.KeptNode   `json:"kept,omitempty"`    // of a replay: the task ends as the node did, and signs nothing else
+
+	// Direct is the planner's conversation, which the task takes over; nil: it begins its own.
+	Direct *direct `json:"direct,omitempty"`
 
 	say        func(progress)          // to the requester; nil: nobody listens
 	definition *catalog.AgentGetResult // the agent, if the requester knows it
@@ -170,6 +176,9 @@ type runReply struct {
 	TimedOut   bool      `json:"timed_out,omitempty"`
 	Partial    bool      `json:"partial,omitempty"` // some data was not available to it
 	Routing    askReport `json:"routing,omitzero"`
+
+	Answer  string   `json:"answer,omitempty"`  // to the user, which is also the result of the step
+	Written *written `json:"written,omitempty"` // the revision that the plan needs
 
 	Refused *IntentError `json:"-"` // the waiting intent, for a requester in this process
 }

@@ -98,12 +98,12 @@ func TestDeclaredTools(t *testing.T) {
 	m := wellDone()
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
-	planner(c, m).plan(t.Context(), firstRequest(c))
+	planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {})
 	c = newCore(t)
 	working(c)
 	w := tasks(c, m)
 	w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute)))
-	for agent, others := range map[string][]string{agents.Planner: {"plan"}, agents.Executor: {"insufficient", "outlets"}} {
+	for agent, others := range map[string][]string{agents.Planner: {"plan", "outlets"}, agents.Executor: {"insufficient", "outlets"}} {
 		var declared, offered []string
 		for _, t := range agents.Builtin(agent).Tools {
 			declared = append(declared, t.ID())

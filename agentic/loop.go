@@ -28,6 +28,8 @@ type loop struct {
 	on    func(model.Event) // for text that the user may see while it is written; or nil
 	text  bool              // a reply without calls ends the run with its text
 
+	taken *model.Response // a reply to begin with; nil: none
+
 	offered  []*tool // available tools
 	used     []catalog.Usage
 	before   int // tokens that earlier tasks used
@@ -70,7 +72,7 @@ func (l *loop) run(ctx context.Context) (string, error) {
 	l.read()
 	began, missed := time.Now(), 0
 	for l.requests < l.agent.Limits.Requests && l.tokens() < l.agent.Limits.Tokens && time.Since(began) < l.agent.Limits.Time() {
-		reply, err := l.respond(ctx, l.tools)
+		reply, err := l.nextReply(ctx)
 		switch {
 		case err != nil:
 			return "", err
@@ -86,11 +88,27 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if l.on != nil && reply.Text != "" { // said before calls: not part of the answer
 			l.on(model.Event{Reset: true})
 		}
+		if l.handsOver(reply.Calls) {
+			l.taken = reply
+			return "", errHandover
+		}
 		if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
 			return "", err
 		}
 	}
 	return l.last(ctx)
+}
+
+// nextReply returns the reply that the run begins with, or asks the model.
+func (l *loop) nextReply(ctx context.Context) (*model.Response, error) {
+	reply := l.taken
+	if reply == nil {
+		return l.respond(ctx, l.tools)
+	}
+	l.taken = nil
+	l.offer(l.tools)
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+	return reply, nil
 }
 
 // last gives an agent that has reached its limits one more request, with its outputs alone, so

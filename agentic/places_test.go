@@ -96,7 +96,7 @@ func TestTurnsHaveShares(t *testing.T) {
 	turn := c.turn()
 	for i, work := range []func(){
 		func() { w.run(ctx, opened(c, w, time.Now().Add(time.Minute))) }, //nolint:contextcheck // the world has one
-		func() { p.plan(ctx, planRequest{Turn: turn, Task: "How many?"}) },
+		func() { p.plan(ctx, planRequest{Turn: turn, Task: "How many?"}, func(progress) {}) },
 		func() { p.produce(ctx, bus.ProduceRequest{TurnRef: turn.TurnRef}) },
 	} {
 		if work(); int(m.calls.Load()) <= i {

@@ -7,6 +7,9 @@ import (
 	"fmt"
 	"log/slog"
 	"strings"
+	"time"
+
+	"aob.dev/writ/agentic/model"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
@@ -16,7 +19,11 @@ import (
 // plannedRun runs a plan that the planner writes: steps whose results become one answer.
 type plannedRun struct {
 	*conversation
-	agents bool // steps may name agents
+	agents   bool     // steps may name agents
+	direct   *direct  // the planner's conversation, until a task takes it over
+	tookOver int      // the step whose task has it
+	written  *written // the next revision, as a task's model wrote it
+	said     *tokens  // the answer of a planner or of a task that took over, while it is written
 }
 
 // prepare has a plan or a revision written. The request may instead be routed to an agent, which
@@ -83,7 +90,7 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 	req := p.planRequest()
 	req.Turn.Grant = p.submitter.grantOf(p.turn)
 	var reply planReply
-	if err := p.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply, func(said progress) { p.showRequest(said.Request) }); err != nil {
+	if err := p.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply, p.showWriting); err != nil {
 		return false, err
 	}
 	p.used = catalog.AddUsage(p.used, reply.Usage...)
@@ -91,9 +98,9 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 	case reply.Error != "":
 		return true, p.fail(ctx, "planning failed: "+reply.Error, reply.Error)
 	case reply.Plan == nil:
-		return true, p.fail(ctx, "infeasible: "+reply.Reason, reply.Reason)
+		return true, p.infeasible(ctx, reply.Reason)
 	}
-	p.plan, p.answer = *reply.Plan, reply.Answer
+	p.plan, p.answer, p.direct = *reply.Plan, reply.Answer, reply.Direct
 	if n := len(p.plan.Steps) - len(p.done()); n > 0 {
 		p.status("executing", fmt.Sprintf("%d steps", n), 0)
 	}
@@ -102,7 +109,8 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 
 // planRequest asks for the plan, or for a revision with the results of the steps.
 func (p *plannedRun) planRequest() planRequest {
-	req := planRequest{Turn: p.turn, Task: p.task, Soul: p.soul, Epoch: p.epoch, Revision: p.plan.Revision + 1, FirstStep: 1, Agents: p.agents}
+	req := planRequest{Turn: p.turn, Task: p.task, Soul: p.soul, Epoch: p.epoch, Revision: p.plan.Revision + 1, FirstStep: 1, Agents: p.agents, Written: p.written}
+	p.written = nil
 	for _, s := range p.plan.Steps {
 		req.FirstStep = s.Step + 1
 		switch {
@@ -138,9 +146,54 @@ func (p *plannedRun) failedStep(s catalog.StepView) failedStep {
 	return f
 }
 
+// open gives the planner's conversation to the task of the only step.
+func (p *plannedRun) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
+	if p.direct == nil {
+		return p.conversation.open(ctx, running)
+	}
+	wait, err = p.openFrom(ctx, running, p.direct)
+	p.direct, p.tookOver = nil, 1
+	return wait, until, err
+}
+
+// showWriting displays progress of a planner.
+func (p *plannedRun) showWriting(said progress) {
+	p.showRequest(said.Request)
+	p.showText(said.Text)
+}
+
+// showText displays a piece of an answer that a planner's model writes.
+func (p *plannedRun) showText(text *bus.ContentData) {
+	if text == nil {
+		return
+	}
+	if p.said == nil {
+		p.said = p.tokens()
+	}
+	p.said.take(model.Event{Text: text.Text, Reset: text.Reset})
+	p.said.flush(false) // the other process has already gathered it
+}
+
+// show displays progress of a task, and the text of one that took the planner's conversation over.
+func (p *plannedRun) show(s *catalog.StepView, said progress) {
+	if said.Text != nil && p.tookOver == s.Step {
+		p.showText(said.Text)
+		return
+	}
+	p.Run.show(s, said)
+}
+
 func (p *plannedRun) ended(ctx context.Context, e end) error {
-	p.asks = e.Routing
-	switch s := p.step(e.step); s.Status {
+	p.asks, p.answer, p.written = e.Routing, e.Answer, e.Written
+	s := p.step(e.step)
+	if p.said != nil {
+		if s.Status == catalog.StepDone || s.Status == catalog.StepPendingApproval {
+			p.said.flush(true)
+		} else {
+			p.said.withdraw()
+		}
+	}
+	switch s.Status {
 	case catalog.StepDone:
 		p.status("step_done", s.Task, e.step)
 		return p.readResult(ctx, e.step, s.MemoryKey)
@@ -172,7 +225,7 @@ func (p *plannedRun) close(ctx context.Context, cause error) error {
 // response returns the answer in words: the planner's own, the text of a single step, or the
 // composer's text from the results.
 func (p *plannedRun) response(ctx context.Context) (string, error) {
-	if len(p.plan.Steps) == 0 {
+	if len(p.plan.Steps) == 0 || len(p.plan.Steps) == 1 && p.answer != "" {
 		return p.answer, nil
 	}
 	if only := p.plan.Steps[0]; len(p.plan.Steps) == 1 && only.ReturnSpec.Shape == "string" {

@@ -6,6 +6,8 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
+	"strings"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
@@ -45,10 +47,10 @@ func (p *Planner) Serve(ctx context.Context, ready chan<- struct{}) error {
 
 // talk is plan, and shows the requests to the model.
 func (p *Planner) talk(ctx context.Context, req planRequest, say func(progress)) planReply {
-	return p.plan(model.Showing(ctx, func(body []byte) { say(progress{Request: body}) }), req)
+	return p.plan(model.Showing(ctx, func(body []byte) { say(progress{Request: body}) }), req, say)
 }
 
-func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
+func (p *Planner) plan(ctx context.Context, req planRequest, say func(progress)) planReply {
 	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), agents.Planner, "plan")
 	submitter := p.cfg.submitter(*p.cfg.Key)
 	unfollow := p.grants.follow(req.Turn, submitter, nil)
@@ -58,13 +60,14 @@ func (p *Planner) plan(ctx context.Context, req planRequest) planReply {
 		return planReply{Error: "the planner is stopping"}
 	}
 	defer leave()
-	w := &planning{cfg: p.cfg, submitter: submitter, req: req, loaded: make(map[string]catalog.Manifest)}
+	w := &planning{cfg: p.cfg, submitter: submitter, req: req, loaded: make(map[string]catalog.Manifest), show: &tokens{show: func(d bus.ContentData) { say(progress{Text: &d}) }, now: p.cfg.Now}}
 	if err := w.write(ctx); err != nil {
+		w.show.withdraw()
 		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", model.Detail(err)))
 		w.reply = planReply{Error: plain(err)}
 	}
-	if w.reply.Plan == nil && w.loop != nil {
-		w.reply.Usage = w.loop.used // not reported in an intent of the planner
+	if w.reply.Plan == nil {
+		w.reply.Usage = w.used() // not reported in an intent of the planner
 	}
 	return w.reply
 }
@@ -77,7 +80,16 @@ type planning struct {
 	loaded    map[string]catalog.Manifest // by name
 	others    []catalog.OtherAgent        // agents that its steps may name
 	loop      *loop
+	show      *tokens // of an answer
 	reply     planReply
+}
+
+// used returns the usage of the planner's model, if it was asked.
+func (w *planning) used() []catalog.Usage {
+	if w.loop == nil {
+		return nil
+	}
+	return w.loop.used
 }
 
 func (w *planning) submit(ctx context.Context, typ string, args, result any) error {
@@ -92,8 +104,20 @@ func (w *planning) write(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	if w.req.Written != nil {
+		if done, err := w.signWritten(ctx); done || err != nil {
+			return err
+		}
+	}
+	var direct []*tool
+	var ids []string
+	if w.req.Revision == 1 {
+		if direct, ids, err = w.offer(ctx, found); err != nil {
+			return err
+		}
+	}
 	var m blocks
-	m.add("Skills", found)
+	m.add("Skills", w.plannable(found))
 	if w.req.Revision > 1 {
 		m.add("Plan", w.req.soFar)
 	}
@@ -104,12 +128,22 @@ func (w *planning) write(ctx context.Context) error {
 	if len(w.others) > 0 {
 		m.add("Agents", w.others)
 	}
-	agent := agents.Builtin(agents.Planner)
+	agent, message := agents.Builtin(agents.Planner), m.task(w.req.Task)
 	w.loop = &loop{
-		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.tools(),
-		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), m.task(w.req.Task)),
+		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: append(direct, w.tools()...),
+		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
-	_, err = w.loop.run(ctx)
+	if w.req.Revision == 1 {
+		w.loop.text, w.loop.on = true, w.show.take
+	}
+	text, err := w.loop.run(ctx)
+	switch {
+	case errors.Is(err, errHandover):
+		return w.handOver(ctx, message, named(found), ids, w.loop.taken)
+	case err == nil && w.reply.Plan == nil && w.reply.Reason == "":
+		w.show.flush(true)
+		return w.answer(ctx, text)
+	}
 	if wrong, ok := errors.AsType[*outputError](err); ok {
 		w.reply = planReply{Reason: "no plan could be written that the skills can meet: " + wrong.Error()}
 		return nil
@@ -121,6 +155,39 @@ func (w *planning) write(ctx context.Context) error {
 type planLimits struct {
 	FirstStep int `json:"first_step"`
 	MaxSteps  int `json:"max_steps"`
+}
+
+// answer signs a plan without steps: the model answers by itself.
+func (w *planning) answer(ctx context.Context, text string) error {
+	if text = strings.TrimSpace(text); text == "" {
+		return &model.Error{Reason: "the model answered without text"}
+	}
+	_, err := w.submitPlan(ctx, "", planArgs{Answer: text})
+	return err
+}
+
+// plannable is a skill as the planner's model reads it. Changes is known of the skills that are
+// loaded.
+type plannable struct {
+	catalog.SkillHit
+	Changes bool `json:"changes,omitempty"` // data, for good
+}
+
+func (w *planning) plannable(found []catalog.SkillHit) []plannable {
+	out := make([]plannable, len(found))
+	for i, s := range found {
+		m, ok := w.loaded[s.Name]
+		out[i] = plannable{s, ok && m.Effect != catalog.Pure}
+	}
+	return out
+}
+
+func named(found []catalog.SkillHit) []string {
+	out := make([]string, len(found))
+	for i, s := range found {
+		out[i] = s.Name
+	}
+	return out
 }
 
 // find returns the approved skills, those that share words with the query first.
@@ -143,23 +210,32 @@ func (w *planning) tools() []*tool {
 
 // load loads manifests. It names skills that cannot be loaded: their servers may be down.
 func (w *planning) load(ctx context.Context, _ string, a loadSkillArgs) (any, error) {
-	out := loadSkillResult{Skills: []catalog.Manifest{}}
+	unavailable, err := w.loadNew(ctx, a.Skills)
+	if err != nil {
+		return nil, err
+	}
+	out := loadSkillResult{Skills: []catalog.Manifest{}, Unavailable: unavailable}
 	for _, name := range a.Skills {
-		var m catalog.Manifest
-		err := w.submit(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &m)
-		var refused *IntentError
-		switch {
-		case errors.As(err, &refused):
-			w.cfg.Log.WarnContext(ctx, "skill cannot be loaded", slog.String("skill", name), slog.String("error", err.Error()))
-			out.Unavailable = append(out.Unavailable, name)
-		case err != nil:
-			return nil, err
-		default:
-			w.loaded[m.Name] = m
+		if m, ok := w.loaded[name]; ok {
 			out.Skills = append(out.Skills, m)
 		}
 	}
 	return out, nil
+}
+
+// loadNew loads those of the skills that are not loaded yet, and returns those that cannot be.
+func (w *planning) loadNew(ctx context.Context, names []string) (unavailable []string, err error) {
+	var missing []string
+	for _, name := range names {
+		if _, ok := w.loaded[name]; !ok && !slices.Contains(missing, name) {
+			missing = append(missing, name)
+		}
+	}
+	loaded, err := loadSkills(ctx, w.submit, w.cfg.Log, missing, catalog.MaxLoaded)
+	for _, m := range loaded {
+		w.loaded[m.Name] = m
+	}
+	return slices.DeleteFunc(missing, func(name string) bool { _, ok := w.loaded[name]; return ok }), err
 }
 
 // submitPlan signs the plan, if it can work.
@@ -169,12 +245,22 @@ func (w *planning) submitPlan(ctx context.Context, _ string, a planArgs) (any, e
 		return nil, nil
 	}
 	identify(a.Steps, w.loaded)
+	if wrong := w.req.Written.outside(a.Steps); wrong != "" {
+		return nil, mistaken("%s", wrong)
+	}
+	var names []string
+	for _, s := range a.Steps {
+		names = append(names, s.Skills...)
+	}
+	if _, err := w.loadNew(ctx, names); err != nil {
+		return nil, err
+	}
 	if wrong := verifyPlan(a, w.req, w.loaded, w.others); len(wrong) > 0 {
 		return nil, &mistake{wrong}
 	}
 	a.Answer = visible.Cut(guarded(a.Answer), maxResponse)
 	var plan catalog.PlanView
-	intent := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Drop: a.Drop, Answer: a.Answer, Usage: w.loop.used}
+	intent := catalog.Plan{PlanID: w.req.Turn.PlanID, Epoch: w.req.Epoch, Revision: w.req.Revision, Steps: listed(a.Steps), Drop: a.Drop, Answer: a.Answer, Usage: w.used()}
 	if err := w.submit(ctx, "plan", intent, &plan); err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"encoding/json"
+	"slices"
 	"strings"
 	"testing"
 
@@ -26,12 +27,19 @@ func skillsOf(c *core, offered []string, down ...string) {
 		if err := json.Unmarshal(p.Args, &args); err != nil {
 			c.t.Error(err)
 		}
-		for _, name := range down {
-			if args.Skill == name {
-				return outcome(intents.ExecutorFailed, intents.Failed, false)(p)
+		var got catalog.SkillLoadResult
+		for _, name := range append(args.Skills, args.Skill) {
+			if slices.Contains(offered, name) && !slices.Contains(down, name) {
+				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure})
 			}
 		}
-		return done(catalog.Manifest{Name: args.Skill, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure})(p)
+		switch {
+		case len(got.Skills) == 0:
+			return outcome(intents.ExecutorFailed, intents.Failed, false)(p)
+		case args.Skill != "":
+			return done(got.Skills[0])(p)
+		}
+		return done(got)(p)
 	})
 }
 
@@ -47,7 +55,7 @@ func TestPlanner(t *testing.T) {
 	skillsOf(c, []string{"outlets", "weather"})
 	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
 	m := wellDone()
-	got := planner(c, m).plan(t.Context(), firstRequest(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {})
 	if got.Error != "" || got.Reason != "" || got.Plan == nil || len(got.Plan.Steps) != 1 {
 		t.Fatalf("%+v", got)
 	}
@@ -76,9 +84,9 @@ func TestPlanner(t *testing.T) {
 // TestPlannerLeavesOut: a skill whose server is down, and one that does not exist, are left out.
 func TestPlannerLeavesOut(t *testing.T) {
 	c := newCore(t)
-	skillsOf(c, []string{"outlets", "broken"}, "broken", "invented")
+	skillsOf(c, []string{"outlets", "broken"}, "broken")
 	m := says(map[string][]any{agents.Planner: {call("load_skill", loadSkillArgs{[]string{"broken", "invented", "outlets"}}), onePlan}})
-	if got := planner(c, m).plan(t.Context(), firstRequest(c)); got.Plan == nil {
+	if got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {}); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	var loaded loadSkillResult
@@ -99,7 +107,7 @@ func TestPlannerNoSkills(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, nil)
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Infeasible: "nothing here knows outlets"})}})
-	got := planner(c, m).plan(t.Context(), firstRequest(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {})
 	if d := cmp.Diff(planReply{Reason: "nothing here knows outlets", Usage: []catalog.Usage{used(agents.Planner, 1)}}, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
@@ -113,7 +121,7 @@ func TestPlannerAnswers(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	m := says(map[string][]any{agents.Planner: {call("plan", planArgs{Answer: "Hello, Ana."})}})
-	got := planner(c, m).plan(t.Context(), firstRequest(c))
+	got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {})
 	if got.Plan == nil || got.Answer != "Hello, Ana." {
 		t.Fatalf("%+v", got)
 	}
@@ -135,11 +143,11 @@ func TestPlannerCorrects(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
 	m := says(map[string][]any{agents.Planner: {pick, wrong, onePlan}})
-	if got := planner(c, m).plan(t.Context(), firstRequest(c)); got.Plan == nil {
+	if got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {}); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	all := m.requests(agents.Planner)
-	if last := results(all[len(all)-1]); len(all) != 3 || !strings.Contains(last[len(last)-1], `skill \"weather\" was not loaded`) {
+	if last := results(all[len(all)-1]); len(all) != 3 || !strings.Contains(last[len(last)-1], `there is no skill \"weather\" now`) {
 		t.Errorf("the model was told %s", last)
 	}
 	if n := len(c.ofType("plan")); n != 1 {
@@ -147,8 +155,8 @@ func TestPlannerCorrects(t *testing.T) {
 	}
 
 	m = says(map[string][]any{agents.Planner: {wrong}})
-	got := planner(c, m).plan(t.Context(), firstRequest(c))
-	if got.Plan != nil || !strings.Contains(got.Reason, "was not loaded") || len(m.requests(agents.Planner)) != corrections+1 {
+	got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {})
+	if got.Plan != nil || !strings.Contains(got.Reason, "there is no skill") || len(m.requests(agents.Planner)) != corrections+1 {
 		t.Errorf("%+v after %d answers", got, len(m.requests(agents.Planner)))
 	}
 }
@@ -171,7 +179,7 @@ func TestPlannerRevision(t *testing.T) {
 		},
 		Remaining: []catalog.PlanStep{{Step: 3, Task: "tell"}},
 	}
-	if got := planner(c, m).plan(t.Context(), req); got.Plan == nil {
+	if got := planner(c, m).plan(t.Context(), req, func(progress) {}); got.Plan == nil {
 		t.Fatalf("%+v", got)
 	}
 	first := m.requests(agents.Planner)[0]
@@ -198,7 +206,7 @@ func TestPlannerFails(t *testing.T) {
 	}{
 		"no reply":         {[]any{broken}, "", "", "the model could not answer: rate limit"},
 		"no second reply":  {[]any{pick, broken}, "", "", "the model could not answer: rate limit"},
-		"only talk":        {[]any{"Let me think."}, "", "", "the model did not use its tools"},
+		"an empty reply":   {[]any{""}, "", "", "the model could not answer: the model answered without text"},
 		"the plan refused": {[]any{pick, onePlan}, "plan", intents.KeyRevoked, "not now (plan)"},
 		"no skill found":   {nil, "skill.find", intents.KeyRevoked, "not now (skill.find)"},
 	} {
@@ -207,7 +215,7 @@ func TestPlannerFails(t *testing.T) {
 		if tt.on != "" {
 			c.on(tt.on, refuse(tt.code, "not now"))
 		}
-		got := planner(c, says(map[string][]any{agents.Planner: tt.replies})).plan(t.Context(), firstRequest(c))
+		got := planner(c, says(map[string][]any{agents.Planner: tt.replies})).plan(t.Context(), firstRequest(c), func(progress) {})
 		got.Usage = nil // checked by TestPlannerNoSkills
 		if d := cmp.Diff(planReply{Error: tt.want}, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)

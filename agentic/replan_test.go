@@ -120,12 +120,12 @@ func TestInfeasible(t *testing.T) {
 	m.replies[agents.Planner] = []any{call("plan", planArgs{Infeasible: "nothing knows outlets"})}
 	layer(c, m, allRoles...)
 	dispatchTurn(c)
-	shown(c)
+	frames := shown(c)
 	if got := closed(c); got.Failure == nil || got.Failure.Reason != "infeasible: nothing knows outlets" || got.Status != "failed" {
 		t.Errorf("%+v", got)
 	}
-	if why, _ := block[string](t, m.requests(agents.Composer)[0], "Failure"); why != "nothing knows outlets" {
-		t.Errorf("composed from %q", why)
+	if e := dataOf[bus.ErrorData](t, frames[len(frames)-2]); e.Reason != "nothing knows outlets" || len(m.requests(agents.Composer)) > 0 {
+		t.Errorf("shown %q", e.Reason)
 	}
 }
 

@@ -100,6 +100,11 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 // effect follows it.
 const maxAbout = 1000
 
+// skillTool is a skill as a model reads it.
+func skillTool(m catalog.Manifest, wire string) model.Tool {
+	return model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema, Pure: m.Effect == catalog.Pure}
+}
+
 // skill returns a skill as a tool. Its server judges the input, so a schema that this system
 // cannot compile is not an error.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
@@ -108,7 +113,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 		return w.render(m, wire)
 	}
 	return &tool{
-		Tool:  model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema, Pure: m.Effect == catalog.Pure},
+		Tool:  skillTool(m, wire),
 		check: check,
 		once:  m.Effect == catalog.Once,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {

@@ -29,6 +29,8 @@ type tool struct {
 	once bool
 	// output: a successful call ends the run.
 	output bool
+	// handover: a call ends the run; a task makes it.
+	handover bool
 	// asks, if set, returns the agent that a call asks.
 	asks func(args json.RawMessage) string
 	// usable, if set, reports whether the tool is of use yet.

@@ -10,7 +10,7 @@ import (
 	"aob.dev/writ/schemas"
 )
 
-// verifyPlan lists the errors of a plan before it is signed: numbers, inputs, skills that were
+// verifyPlan lists the errors of a plan before it is signed: numbers, inputs, skills that can be
 // loaded, shapes that compile and that the skill's declared output, or the step's input, can
 // meet. Empty: none.
 func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest, others []catalog.OtherAgent) []string {
@@ -68,7 +68,7 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest,
 		}
 		for _, name := range s.Skills {
 			if _, ok := loaded[name]; !ok {
-				say(s.Step, "skill %q was not loaded", name)
+				say(s.Step, "there is no skill %q now", name)
 			}
 		}
 		if len(s.Skills) == 0 && len(inputs) == 0 {

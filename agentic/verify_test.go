@@ -57,7 +57,7 @@ func TestVerifyPlan(t *testing.T) {
 		{"input of itself", []catalog.PlanStep{planned(1, names, []int{1})}, "", fresh, []string{"is no earlier step"}},
 		{"input of a later step", []catalog.PlanStep{planned(1, names, []int{2}, "outlets"), planned(2, names, nil, "outlets")}, "", fresh, []string{"step 1: inputs: 2 is no earlier step"}},
 		{"input of no step", []catalog.PlanStep{planned(1, names, []int{-1}, "outlets")}, "", fresh, []string{"is no earlier step"}},
-		{"a skill that was not loaded", []catalog.PlanStep{planned(1, names, nil, "outlets", "weather")}, "", fresh, []string{`skill "weather" was not loaded`}},
+		{"a skill that was not loaded", []catalog.PlanStep{planned(1, names, nil, "outlets", "weather")}, "", fresh, []string{`there is no skill "weather" now`}},
 		{"neither skill nor input", []catalog.PlanStep{planned(1, "integer", nil)}, "", fresh, []string{"needs inputs"}},
 		{"a shape that does not compile", []catalog.PlanStep{planned(1, "array<", nil, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
 		{"no shape", []catalog.PlanStep{planned(1, "", nil, "outlets")}, "", fresh, []string{"return_spec.shape: "}},
@@ -65,7 +65,7 @@ func TestVerifyPlan(t *testing.T) {
 		{"an agent", []catalog.PlanStep{{Step: 1, Agent: "shop", ReturnSpec: catalog.ReturnSpec{Shape: "string"}}}, "", fresh, nil},
 		{"an agent that is not there", []catalog.PlanStep{{Step: 1, Agent: "shup", ReturnSpec: catalog.ReturnSpec{Shape: "string"}}}, "", fresh, []string{`there is no agent "shup"`}},
 		{"an agent with skills, and no shape", []catalog.PlanStep{{Step: 1, Agent: "shop", Skills: []string{"outlets"}}}, "", fresh, []string{"not both", "return_spec.shape: "}},
-		{"two things at once", []catalog.PlanStep{planned(2, "array<", nil, "weather")}, "", fresh, []string{"numbers must run on", "was not loaded", "return_spec.shape: "}},
+		{"two things at once", []catalog.PlanStep{planned(2, "array<", nil, "weather")}, "", fresh, []string{"numbers must run on", "there is no skill", "return_spec.shape: "}},
 	}
 	for _, tt := range tests {
 		t.Run(tt.name, func(t *testing.T) {

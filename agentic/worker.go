@@ -39,6 +39,8 @@ type worker struct {
 	signed  string               // the intent of a node, once it is done
 	// complete: a remote agent has completed the purpose of the session.
 	complete bool
+	answer   string     // of a conversation that the task took over
+	written  *written   // likewise, a plan
 	stop     *stopError // the model reports that the step cannot be done
 
 	mu       sync.Mutex // guards the rest: calls run side by side
@@ -177,7 +179,7 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	if told.IntentHistory != nil {
 		plan.IntentHistory = told.IntentHistory
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
+	return runReply{Status: f.Status, Reason: f.Reason, Answer: w.answer, Written: w.written, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
 }
 
 // stopError means that the step cannot be done, with the reason.
@@ -194,6 +196,8 @@ func (w *worker) attempt(ctx context.Context) error {
 		return w.asNode(ctx)
 	case w.req.Agent != "":
 		return w.asAgent(ctx)
+	case w.req.Direct != nil:
+		return w.answerDirectly(ctx, w.req.Direct)
 	}
 	if err := w.compileShape(); err != nil {
 		return err

@@ -11,8 +11,9 @@ import (
 )
 
 // MaxReplies is the number of messages that a Talker may send for one request: the server drops
-// any further ones. The last one is reserved for the answer.
-const MaxReplies = 1000
+// any further ones. The last one is reserved for the answer. A text that is written for an hour
+// has fewer pieces.
+const MaxReplies = 100_000
 
 // moreHeader marks a message that precedes the answer.
 const moreHeader = "Writ-More"

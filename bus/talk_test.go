@@ -27,7 +27,7 @@ func TestFollow(t *testing.T) {
 		return []byte("answer")
 	}}
 	stop := serve(t, task, service)
-	for _, n := range []int{0, 3, bus.MaxReplies - 1, 3 * bus.MaxReplies} {
+	for _, n := range []int{0, 3, 1000, bus.MaxReplies + 10} {
 		ctx, cancel := context.WithTimeout(t.Context(), patience)
 		var said, want []string
 		answer, err := manager.Follow(ctx, subject, fmt.Append(nil, n), func(data []byte) { said = append(said, string(data)) })

@@ -146,7 +146,7 @@ func crossings() []crossing {
 		{subject: bus.Produce(Planner), account: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.ClientCalls(everyProcess), account: accountAgents, by: gateway, within: intentTime},
 		{subject: bus.Agent(Planner), account: accountAgents, by: manager, within: delegationTime},
-		{subject: bus.AgentInstance(Planner, everyProcess), account: accountAgents, by: manager, within: delegationTime},
+		{subject: bus.AgentInstance(Planner, everyProcess), account: accountAgents, by: manager, stream: true, within: delegationTime},
 		{subject: bus.Grant(Planner, everyProcess), account: accountAgents, by: manager},
 		{subject: bus.Agent(Task), account: accountAgents, by: drivers, within: delegationTime},
 		{subject: bus.AgentInstance(Task, everyProcess), account: accountAgents, by: drivers, stream: true, within: delegationTime},

@@ -59,7 +59,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	case Planner:
 		serves := agent(role, instance)
 		serves.subscribe = append(serves.subscribe, queued(bus.Produce(role), role))
-		serves.replies = bus.MaxReplies // it may show its requests to the model
+		serves.replies = bus.MaxReplies // it shows an answer while it is written
 		return asker(accountPlanner, inbox), serves
 	case Task:
 		serves := agent(role, instance)

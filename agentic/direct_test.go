@@ -1,0 +1,181 @@
+package agentic
+
+import (
+	"encoding/json"
+	"strings"
+	"testing"
+
+	"github.com/google/go-cmp/cmp"
+
+	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
+)
+
+// effects has the core offer skills of which one changes data.
+func effects(c *core, effect map[string]catalog.Effect) {
+	managed(c)
+	var found catalog.SkillFindResult
+	for name := range effect {
+		found.Skills = append(found.Skills, catalog.SkillHit{Name: name, Description: "The skill " + name})
+	}
+	c.on("skill.find", done(found))
+	c.on("skill.load", func(p placed) *intents.Answer {
+		var args catalog.SkillLoad
+		if err := json.Unmarshal(p.Args, &args); err != nil {
+			c.t.Error(err)
+		}
+		var got catalog.SkillLoadResult
+		for _, name := range append(args.Skills, args.Skill) {
+			if e, ok := effect[name]; ok {
+				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: e})
+			}
+		}
+		if args.Skill != "" {
+			return done(got.Skills[0])(p)
+		}
+		return done(got)(p)
+	})
+}
+
+// TestDirect: a look-up takes two requests to the model. Its call is signed by a task, and the
+// text of the second reply is the answer.
+func TestDirect(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := says(map[string][]any{agents.Planner: {callIt, composed}})
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	frames := shown(c)
+	if d := cmp.Diff([]string{"planning", "executing", "step_started", "calling", "token", "step_done", "answer", "done"}, kinds(t, frames)); d != "" {
+		t.Errorf("frames (-want +got):\n%s", d)
+	}
+	want := []string{"plan.claim", "soul.get", "session.get", "skill.find", "skill.load", "plan", "step", "skill.load", "skill.call", "write_memory", "step.finish", "read_memory", "session.append", "plan.close"}
+	if d := cmp.Diff(want, types(c.allPlaced())); d != "" {
+		t.Errorf("intents (-want +got):\n%s", d)
+	}
+	if got := closed(c); got.Response != composed || got.Status != "complete" {
+		t.Errorf("closed with %+v", got)
+	}
+	for _, p := range c.ofType("skill.call") {
+		if p.Role != intents.RoleTask || p.Place.Step != 1 || p.Call != "1.0" {
+			t.Errorf("the call is %+v", p)
+		}
+	}
+	asked := m.requests(agents.Planner)
+	if len(asked) != 2 {
+		t.Fatalf("%d requests", len(asked))
+	}
+	if got := results(asked[1]); len(got) != 1 || !strings.Contains(got[0], `"count":10`) {
+		t.Errorf("the second request has the results %v", got)
+	}
+	if d := cmp.Diff(asked[0].Messages, asked[1].Messages[:2]); d != "" {
+		t.Errorf("the conversation does not go on (-before +after):\n%s", d)
+	}
+	var kept catalog.WriteMemory
+	if err := json.Unmarshal(c.ofType("write_memory")[0].Args, &kept); err != nil || string(kept.Data) != `"`+composed+`"` {
+		t.Errorf("kept %s, error %v", kept.Data, err)
+	}
+}
+
+// TestDirectOffers: the first request has tools for pure skills alone, and says which others
+// change data.
+func TestDirectOffers(t *testing.T) {
+	c := newCore(t)
+	effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once, "update": catalog.Idempotent})
+	m := says(map[string][]any{agents.Planner: {composed}})
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	shown(c)
+	first := m.requests(agents.Planner)[0]
+	var tools []string
+	for _, tool := range first.Tools {
+		tools = append(tools, tool.Name)
+	}
+	if d := cmp.Diff([]string{"outlets", "exec_python", "find_relevant_skills", "load_skill", "plan"}, tools); d != "" {
+		t.Errorf("tools (-want +got):\n%s", d)
+	}
+	skills, _ := block[[]plannable](t, first, "Skills")
+	for _, s := range skills {
+		if s.Changes != (s.Name != "outlets") {
+			t.Errorf("%+v", s)
+		}
+	}
+	if got := closed(c); got.Response != composed || len(m.requests(agents.Planner)) != 1 {
+		t.Errorf("answered with %+v", got)
+	}
+}
+
+// TestDirectPlans: a plan that the model writes after a result is signed by the planner as the
+// next revision, without another request to a model. It uses what was ranked before the result
+// alone.
+func TestDirectPlans(t *testing.T) {
+	refund := catalog.PlanStep{Step: 1, Task: "Refund O-5001", Skills: []string{"refund"}, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "told"}}
+	other := refund
+	other.Skills = []string{"wipe"}
+	for name, tt := range map[string]struct {
+		step  catalog.PlanStep
+		asked int // of the planner's model
+	}{"ranked": {refund, 2}, "found in a result": {other, 3}} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once})
+			m := says(map[string][]any{
+				agents.Planner:  {callIt, call("plan", planArgs{Steps: []catalog.PlanStep{tt.step}}), call("plan", planArgs{Infeasible: "no"})},
+				agents.Executor: {call("refund", struct{}{}), call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"done"`)})},
+				agents.Composer: {composed},
+			})
+			layer(c, m, allRoles...)
+			dispatchTurn(c)
+			shown(c)
+			if n := len(m.requests(agents.Planner)); n != tt.asked {
+				t.Errorf("the planner's model was asked %d times, not %d", n, tt.asked)
+			}
+			var called []string
+			for _, p := range c.ofType("skill.call") {
+				var a catalog.SkillCall
+				if err := json.Unmarshal(p.Args, &a); err != nil {
+					t.Error(err)
+				}
+				called = append(called, a.Skill)
+			}
+			if want := []string{"outlets", "refund"}[:4-tt.asked]; cmp.Diff(want, called) != "" {
+				t.Errorf("called %v", called)
+			}
+			if got := c.ofType("step.finish")[0]; !strings.Contains(string(got.Args), `"status":"insufficient"`) {
+				t.Errorf("the first step ended with %s", got.Args)
+			}
+		})
+	}
+}
+
+// TestDirectAgain: a driver that continues the plan does not have the conversation. Its step is
+// carried out as any other, from the calls that were made.
+func TestDirectAgain(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	step := catalog.PlanStep{Step: 1, Task: "How many outlets are there?", Skills: []string{"outlets"}, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "the answer to the user"}}
+	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanExecuting, Task: step.Task, Revision: 1, PlanDigest: digest, Steps: []catalog.StepView{{PlanStep: step, Status: catalog.StepPending, Revision: 1}}})
+	c.on("read_memory", done(catalog.ReadMemoryResult{Key: taskKey, Data: json.RawMessage(`"There are ten."`)}))
+	m := says(map[string][]any{agents.Executor: {callIt, call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"There are ten."`)})}})
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	frames := shown(c)
+	if got := dataOf[bus.AnswerData](t, frames[len(frames)-2]); got.Response != composed {
+		t.Errorf("answered %+v", got)
+	}
+}
+
+// TestDirectWithoutText: a reply that says nothing is no answer.
+func TestDirectWithoutText(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := says(map[string][]any{agents.Planner: {callIt, "", call("plan", planArgs{Infeasible: "nothing answers"})}})
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	shown(c)
+	if got := closed(c); got.Status != "failed" || len(c.ofType("write_memory")) != 0 {
+		t.Errorf("closed with %+v", got)
+	}
+}
