@@ -47,8 +47,7 @@ type loop struct {
 	isChild bool     // asked by another agent, which tells the user what is missing
 	noData  int      // calls whose data was not available
 	fanOut  int      // the most agents that one reply asked
-	waits   string   // which calls of the last reply wait for approval, and which do not
-	unmade  bool     // some of them were neither made nor wait
+	made    []made   // calls for the report of a turn that waits for approval
 	dropped []string // agents that were not asked because the reply exceeded the cap
 }
 

@@ -1,8 +1,6 @@
 package agentic
 
 import (
-	"cmp"
-	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -24,66 +22,77 @@ func held(errs []error) error {
 	return nil
 }
 
-// tally lists how many calls of a reply are done, wait for approval, or were not executed, and
-// why not.
-func (l *loop) tally(calls []model.Call, errs []error) (text string, unmade bool) {
-	var kinds []string
-	counts := map[string]int{}
-	for i, c := range calls {
-		if l.isOutput(c.Name) {
-			continue
-		}
-		kind := c.Name + ": done"
-		var refused *IntentError
-		switch {
-		case errs[i] == nil:
-		case codeOf(errs[i]) == intents.ApprovalRequired:
-			kind = c.Name + ": waiting for approval"
-		case errors.As(errs[i], &refused):
-			kind, unmade = c.Name+": not carried out, "+visible.Cut(refused.Answer.Reason, maxWhy), true
-		default:
-			kind, unmade = c.Name+": not carried out, "+visible.Cut(errs[i].Error(), maxWhy), true
-		}
-		if counts[kind]++; counts[kind] == 1 {
-			kinds = append(kinds, kind)
-		}
-	}
-	for i, kind := range kinds {
-		kinds[i] = fmt.Sprintf("%d × %s", counts[kind], kind)
-	}
-	return strings.Join(kinds, "; ") + ".", unmade
+// made is a call that changes something, waits for approval, or was not made.
+type made struct {
+	state callState
+	text  string // the call, and why it was not made
 }
 
-// maxWhy bounds the reason why a call was not executed, in bytes.
-const maxWhy = 200
+type callState int
 
-// waiting has the agent say what is done and what waits for approval, with its outputs alone. Its
-// reply is only text here: nothing of it is executed. If some calls were neither made nor wait,
-// the text says so in any case.
-func (l *loop) waiting(ctx context.Context) string {
-	text := l.lastWords(ctx)
-	if l.unmade { // the model's text may be wrong
-		text = strings.TrimSpace(text + "\n\n" + l.waits)
+const (
+	callWaits callState = iota
+	callDone
+	callUnknown
+	callNotMade
+)
+
+var callStates = [...]string{callWaits: "Waiting for approval", callDone: "Done", callUnknown: "Outcome unknown", callNotMade: "Not carried out"}
+
+// maxWhy bounds the reason why a call was not executed, in bytes; maxCallText its arguments.
+const (
+	maxWhy      = 200
+	maxCallText = 160
+)
+
+// note remembers a call for the report. A call that changes nothing is in no report once it is
+// done.
+func (l *loop) note(c model.Call, err error) {
+	changes := false
+	for _, t := range l.tools {
+		if t.Name == c.Name && t.output {
+			return
+		}
+		changes = changes || t.Name == c.Name && t.changes
 	}
-	return text
+	m := made{text: c.Name + " " + visible.Cut(string(compact(json.RawMessage(c.Arguments))), maxCallText)}
+	switch code := codeOf(err); {
+	case err == nil && !changes:
+		return
+	case err == nil:
+		m.state = callDone
+	case code == intents.ApprovalRequired:
+		m.state = callWaits
+	case code == intents.Indeterminate:
+		m.state = callUnknown
+	default:
+		why := err.Error()
+		if refused, ok := errors.AsType[*IntentError](err); ok {
+			why = refused.Answer.Reason
+		}
+		m.state, m.text = callNotMade, m.text+": "+visible.Cut(why, maxWhy)
+	}
+	l.made = append(l.made, m)
 }
 
-func (l *loop) lastWords(ctx context.Context) string {
-	l.say("Some of your calls wait for people to approve them; you will not see what becomes of them. Of your last calls: " + l.waits + " End now with " + l.outputs() + ": what is done, and what waits.")
-	reply, err := l.respond(ctx, l.outputTools())
-	if err != nil {
-		return "" // they wait regardless
+// report lists the calls of the step by state, for a turn in which some of them wait. It is
+// written here and not by the model, which has not seen what becomes of them. If there is only
+// the one that waits, it is empty: the reason says enough.
+func (l *loop) report() string {
+	if len(l.made) < 2 {
+		return ""
 	}
-	for _, c := range reply.Calls {
-		var a struct {
-			Reason string          `json:"reason"`
-			Data   json.RawMessage `json:"data"`
+	var b strings.Builder
+	for state, name := range callStates {
+		var lines []string
+		for _, m := range l.made {
+			if m.state == callState(state) {
+				lines = append(lines, "\n- "+m.text)
+			}
 		}
-		if text := string(decoded(json.RawMessage(c.Arguments), &a).Data); cmp.Or(a.Reason, text) != "" {
-			var plain string
-			_ = json.Unmarshal(a.Data, &plain)
-			return cmp.Or(a.Reason, plain, text)
+		if len(lines) > 0 {
+			fmt.Fprintf(&b, "%s (%d):%s\n\n", name, len(lines), strings.Join(lines, ""))
 		}
 	}
-	return reply.Text
+	return strings.TrimSpace(b.String())
 }

@@ -10,7 +10,6 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
@@ -160,34 +159,27 @@ func TestHeld(t *testing.T) {
 	}
 }
 
-// TestHeldReply: the text of a turn that waits for approval is that of its task. An intent that
-// asks nobody is shown with what ends its wait.
-func TestHeldReply(t *testing.T) {
-	for name, last := range map[string]any{
-		"words": call("insufficient", map[string]any{"reason": "Two are counted, one waits. Traceback (most recent call last): x"}), "none": &model.Error{Reason: "down"},
-	} {
-		t.Run(name, func(t *testing.T) {
-			c := newCore(t)
-			managed(c)
-			c.on("skill.call", func(p placed) *intents.Answer {
-				a := refuse(intents.ApprovalRequired, "nobody knows")(p)
-				a.Decision = &intents.Decision{PolicyIDs: []string{intents.RuleUnknownOutcome}, Hint: "look"}
-				return a
-			})
-			c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
-				PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepPendingApproval, Revision: 1}},
-			}}))
-			layer(c, says(map[string][]any{agents.Planner: {pick, onePlan}, agents.Executor: {callIt, last}}), allRoles...)
-			dispatchTurn(c)
-			frames := shown(c)
-			got, want := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1]), "This waits: nobody knows"
-			if name == "words" {
-				want = guarded("Two are counted, one waits. Traceback (most recent call last): x")
-			}
-			if got.Text != want || got.Approval.Hint != "look" {
-				t.Errorf("%+v, want %q", got, want)
-			}
-		})
+// TestHeldHint: an intent that asks nobody is shown with what ends its wait.
+func TestHeldHint(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("skill.call", func(p placed) *intents.Answer {
+		a := refuse(intents.ApprovalRequired, "nobody knows")(p)
+		a.Decision = &intents.Decision{PolicyIDs: []string{intents.RuleUnknownOutcome}, Hint: "look"}
+		return a
+	})
+	c.on("plan.get", done(catalog.PlanGetResult{Plan: catalog.PlanView{
+		PlanID: "plan_1", Status: catalog.PlanExecuting, Steps: []catalog.StepView{{PlanStep: countStep, Status: catalog.StepPendingApproval, Revision: 1}},
+	}}))
+	m := wellDone()
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	frames := shown(c)
+	if got := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1]); got.Text != "This waits: nobody knows" || got.Approval.Hint != "look" {
+		t.Errorf("%+v", got)
+	}
+	if n := len(m.requests(agents.Executor)); n != 1 {
+		t.Errorf("the model was asked %d times", n)
 	}
 }
 

@@ -128,9 +128,11 @@ func (w *worker) recall(c catalog.TranscriptCall, again func() (any, error)) err
 	if again == nil {
 		result, err := w.result(c, fmt.Sprintf("r%d", l.labels))
 		l.answer(call, result, err)
+		l.note(call, err)
 	} else {
 		result, err := again()
 		l.answer(call, result, err)
+		l.note(call, err)
 		ends = append(ends, err)
 	}
 	if equal := intents.Fingerprint(intents.Spec{Type: c.Type, Args: c.Args}, "", intents.Context{}); c.Status == "done" || c.Status == "held" {

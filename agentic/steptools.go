@@ -115,7 +115,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 	return &tool{
 		Tool:  skillTool(m, wire),
 		check: check,
-		once:  m.Effect == catalog.Once,
+		once:  m.Effect == catalog.Once, changes: m.Effect != catalog.Pure,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
 			args := catalog.SkillCall{Skill: m.Name, Input: input}
 			if m.Effect == catalog.Once {

@@ -27,6 +27,8 @@ type tool struct {
 	check *schemas.Schema // of the arguments; nil: checked where the call is executed
 	// once: its calls have irreversible effects, so they run in sequence.
 	once bool
+	// changes: its calls change something.
+	changes bool
 	// output: a successful call ends the run.
 	output bool
 	// handover: a call ends the run; a task makes it.
@@ -141,12 +143,10 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	}
 	for i, c := range calls {
 		l.answer(c, results[i], errs[i])
+		l.note(c, errs[i])
 	}
 	if err := l.corrected(calls, errs); err != nil {
 		return false, err
-	}
-	if held(errs) != nil {
-		l.waits, l.unmade = l.tally(calls, errs)
 	}
 	return ended, cmp.Or(fatal(errs), held(errs))
 }

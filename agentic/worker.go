@@ -7,7 +7,6 @@ import (
 	"errors"
 	"log/slog"
 	"slices"
-	"strings"
 	"sync"
 
 	"aob.dev/writ/agentic/model"
@@ -93,10 +92,7 @@ func (w *worker) work(ctx context.Context) runReply {
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:
 		end := catalog.StepFinish{TaskID: w.req.TaskID, Status: taskPendingApproval}
 		if w.loop != nil {
-			end.Reply = visible.Cut(guarded(strings.TrimSpace(w.loop.waiting(ctx))), maxResponse)
-			if w.show != nil {
-				w.show.flush(true)
-			}
+			end.Reply = visible.Cut(guarded(w.loop.report()), maxResponse)
 		}
 		reply := w.finish(ctx, end)
 		reply.Approval, reply.Refused = approvalOf(refused), refused
