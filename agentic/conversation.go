@@ -90,7 +90,7 @@ func (c *conversation) openFrom(ctx context.Context, running int, from *direct) 
 		return nil, nil
 	}
 	s, agent := ready[0], c.agent
-	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route, Direct: from}
+	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route, Direct: from, Only: c.plan.Agent == "" && len(c.plan.Steps) == 1}
 	if c.plan.Agent == "" && from == nil {
 		req.Turn.History = nil
 	}

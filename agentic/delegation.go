@@ -122,6 +122,7 @@ type runRequest struct {
 	DryRun bool                `json:"dry_run,omitempty"` // of a shadow run: the intent is decided, and not dispatched
 	Kept   *catalog.KeptNode   `json:"kept,omitempty"`    // of a replay: the task ends as the node did, and signs nothing else
 
+	Only bool `json:"only,omitempty"` // the plan has no other step
 	// Direct is the planner's conversation, which the task takes over; nil: it begins its own.
 	Direct *direct `json:"direct,omitempty"`
 

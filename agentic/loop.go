@@ -29,6 +29,10 @@ type loop struct {
 	text  bool              // a reply without calls ends the run with its text
 
 	taken *model.Response // a reply to begin with; nil: none
+	// finish ends the step with the result of a call, and over reports that a call has ended it; nil:
+	// no call does.
+	finish func(ctx context.Context, result any) (any, error)
+	over   func() bool
 
 	offered  []*tool // available tools
 	used     []catalog.Usage

@@ -176,7 +176,7 @@ func (p producer) read(l *loop, calls []model.Call) (made envelope, row catalog.
 	if len(calls) != 1 {
 		return made, row, &mistake{[]string{"the reply must have exactly one intent, or one reason: call " + finalResult + " exactly once"}}
 	}
-	_, raw, err := l.prepare(calls[0])
+	_, raw, _, err := l.prepare(calls[0])
 	if err == nil {
 		err = json.Unmarshal(raw, &made)
 	}

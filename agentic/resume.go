@@ -160,7 +160,7 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
 		var a catalog.WriteMemory
-		return writeMemoryTool.Name, writeMemoryArgs{w.labelOf(decoded(c.Args, &a).From), a.Data}
+		return writeMemoryTool.Name, writeMemoryArgs{From: w.labelOf(decoded(c.Args, &a).From), Data: a.Data}
 	case "action":
 		return actionTool.Name, c.Args
 	}

@@ -71,10 +71,12 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 			return nil, err
 		}
 	}
+	remember := newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)})
+	remember.Tool = rememberTool(w.schema, w.req.Only)
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, call: called(w.readLines)}),
-		newTool(tool{Tool: execPythonTool, call: called(w.python)}),
-		newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)}),
+		finishable(newTool(tool{Tool: execPythonTool, call: called(w.python)})),
+		remember,
 		newTool(tool{Tool: insufficientTool, output: true, call: called(func(_ context.Context, _ string, a insufficientArgs) (any, error) {
 			w.stop = &stopError{a.Reason, a.Suggestion}
 			return nil, nil
@@ -88,7 +90,7 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	var all []*tool
 	for i, name := range agents.WireNames(manifests, taken) {
 		m := manifests[i]
-		all = append(all, w.skill(m, name))
+		all = append(all, finishable(w.skill(m, name)))
 		if len(m.OutputSchema) > 0 {
 			w.returns = append(w.returns, skillReturns{name, m.OutputSchema})
 		}
@@ -195,6 +197,9 @@ func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (an
 // remember stores the result of the step. Everything that can be checked here is checked: a
 // write_memory intent that breaks the contract ends the step.
 func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any, error) {
+	if (a.From != "") == (len(a.Data) > 0) {
+		return nil, mistaken("from or data, one of the two")
+	}
 	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data}
 	inline := a.Data
 	if a.From != "" {
@@ -216,6 +221,9 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 	var got catalog.WriteMemoryResult
 	_, err := w.submit(ctx, "write_memory", args, &got)
 	w.key = got.Key
+	if w.req.Only && a.Answer != "" {
+		w.answer = visible.Cut(guarded(a.Answer), maxResponse)
+	}
 	return nil, err
 }
 

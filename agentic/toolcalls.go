@@ -33,6 +33,8 @@ type tool struct {
 	output bool
 	// handover: a call ends the run; a task makes it.
 	handover bool
+	// finishes: the tool takes the member finish (finish.go).
+	finishes bool
 	// asks, if set, returns the agent that a call asks.
 	asks func(args json.RawMessage) string
 	// usable, if set, reports whether the tool is of use yet.
@@ -77,7 +79,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	prepared := make([]func(), len(calls))
 	var together, inTurn, outputs, asks []int
 	for i, c := range calls {
-		t, args, err := l.prepare(c)
+		t, args, finish, err := l.prepare(c)
 		if err != nil {
 			errs[i] = err
 			continue
@@ -96,7 +98,11 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 			ctx, span := tracing.Start(ctx, "execute_tool "+t.Name, tracing.Operation.String("execute_tool"), tracing.Tool.String(t.Name), tracing.Agent.String(l.agent.Name), tracing.Action.String(t.Name), tracing.Step.Int(l.step))
 			defer span.End()
 			ctx, failed := logging.By(ctx, l.agent.Name, t.Name), ""
-			if results[i], errs[i] = t.call(ctx, label, args); errs[i] != nil {
+			results[i], errs[i] = t.call(ctx, label, args)
+			if errs[i] == nil && finish && len(calls) == 1 {
+				results[i], errs[i] = l.finish(ctx, results[i])
+			}
+			if errs[i] != nil {
 				failed = string(cmp.Or(codeOf(errs[i]), "call"))
 				span.SetAttributes(tracing.Error.String(failed))
 			}
@@ -148,7 +154,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	if err := l.corrected(calls, errs); err != nil {
 		return false, err
 	}
-	return ended, cmp.Or(fatal(errs), held(errs))
+	return ended || l.over != nil && l.over(), cmp.Or(fatal(errs), held(errs))
 }
 
 // corrected counts outputs that were wrong; the error ends the run.
@@ -184,29 +190,32 @@ func (l *loop) stopped(errs []error, inTurn []int) error {
 }
 
 // prepare finds the tool of a call and checks its arguments.
-func (l *loop) prepare(c model.Call) (*tool, json.RawMessage, error) {
-	for _, t := range l.offered {
+func (l *loop) prepare(c model.Call) (t *tool, args json.RawMessage, finish bool, err error) {
+	for _, t = range l.offered {
 		if t.Name != c.Name {
 			continue
 		}
-		args := json.RawMessage(strings.TrimSpace(c.Arguments))
+		args = json.RawMessage(strings.TrimSpace(c.Arguments))
 		if len(args) == 0 {
 			args = json.RawMessage(`{}`)
 		}
 		if !json.Valid(args) || args[0] != '{' {
-			return nil, nil, mistaken("the arguments are not one JSON object")
+			return nil, nil, false, mistaken("the arguments are not one JSON object")
 		}
 		if refused := (*intents.Refusal)(nil); errors.As(canonical(args), &refused) {
-			return nil, nil, unsignable(refused)
+			return nil, nil, false, unsignable(refused)
+		}
+		if t.finishes {
+			args, finish = takeFinish(args)
 		}
 		if t.check != nil {
 			if wrong := violations(t.check, args); len(wrong) > 0 {
-				return nil, nil, &mistake{wrong}
+				return nil, nil, false, &mistake{wrong}
 			}
 		}
-		return t, args, nil
+		return t, args, finish, nil
 	}
-	return nil, nil, mistaken("there is no tool %q", c.Name)
+	return nil, nil, false, mistaken("there is no tool %q", c.Name)
 }
 
 func canonical(args []byte) error {

@@ -89,13 +89,14 @@ type execPythonArgs struct {
 }
 
 var writeMemoryTool = model.Tool{
-	Name: "write_memory", Description: "Ends your work with the result of the step, which return_schema describes: from is the label of a result that is it, data the value itself.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"data":{}},"additionalProperties":false,"minProperties":1,"maxProperties":1}`),
+	Name: "write_memory", Description: "Ends your work with the result of the step, which return_schema describes: from is the label of a result that is it, data the value itself. One of the two.",
+	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"data":{},"answer":{"type":"string"}},"additionalProperties":false}`),
 }
 
 type writeMemoryArgs struct {
-	From string          `json:"from,omitempty"`
-	Data json.RawMessage `json:"data,omitempty"`
+	From   string          `json:"from,omitempty"`
+	Data   json.RawMessage `json:"data,omitempty"`
+	Answer string          `json:"answer,omitempty"`
 }
 
 var insufficientTool = model.Tool{

@@ -209,7 +209,8 @@ func (w *worker) attempt(ctx context.Context) error {
 	agent := agents.Builtin(agents.Executor)
 	w.loop = &loop{
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.place.Step,
-		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
+		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
+		finish: w.finishWith, over: func() bool { return w.key != "" },
 	}
 	if err := w.resume(ctx); err != nil || w.key != "" { // only its end was missing
 		return err
