@@ -79,19 +79,20 @@ func (c *conversation) readAgent(ctx context.Context) error {
 // open opens a task for the first step that is ready. A step of the planner receives its inputs
 // and no history; the step of an agent has the agent's limit.
 func (c *conversation) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
-	wait, err = c.openFrom(ctx, running, nil)
+	wait, err = c.openWith(ctx, running, func(int, *runRequest) {})
 	return wait, until, err
 }
 
-// openFrom is open for a task that takes over a conversation; nil: it begins its own.
-func (c *conversation) openFrom(ctx context.Context, running int, from *direct) (wait func() end, err error) {
+// openWith is open with more for the task of the step.
+func (c *conversation) openWith(ctx context.Context, running int, more func(step int, req *runRequest)) (wait func() end, err error) {
 	ready := c.plan.Ready()
 	if len(ready) == 0 || running == catalog.MaxLive {
 		return nil, nil
 	}
 	s, agent := ready[0], c.agent
-	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route, Direct: from, Only: c.plan.Agent == "" && len(c.plan.Steps) == 1}
-	if c.plan.Agent == "" && from == nil {
+	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route, Only: c.plan.Agent == "" && len(c.plan.Steps) == 1}
+	more(s.Step, &req)
+	if c.plan.Agent == "" && req.Direct == nil {
 		req.Turn.History = nil
 	}
 	if s.Agent != "" {

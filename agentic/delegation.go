@@ -80,6 +80,7 @@ type failedStep struct {
 type planReply struct {
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	Answer string            `json:"answer,omitempty"`
+	Calls  []plannedCall     `json:"calls,omitempty"`
 	Direct *direct           `json:"direct,omitempty"` // the conversation that the task of its step takes over
 	Usage  []catalog.Usage   `json:"usage,omitempty"`  // not reported in an intent of the planner
 	Reason string            `json:"reason,omitempty"`
@@ -122,7 +123,8 @@ type runRequest struct {
 	DryRun bool                `json:"dry_run,omitempty"` // of a shadow run: the intent is decided, and not dispatched
 	Kept   *catalog.KeptNode   `json:"kept,omitempty"`    // of a replay: the task ends as the node did, and signs nothing else
 
-	Only bool `json:"only,omitempty"` // the plan has no other step
+	Begin []plannedCall `json:"begin,omitempty"` // the first calls, as they were planned
+	Only  bool          `json:"only,omitempty"`  // the plan has no other step
 	// Direct is the planner's conversation, which the task takes over; nil: it begins its own.
 	Direct *direct `json:"direct,omitempty"`
 

@@ -157,6 +157,10 @@ func (p planArgs) shifted(by int) planArgs {
 		s := &p.Steps[i]
 		s.Step, s.Inputs, s.After = s.Step+by, move(s.Inputs), move(s.After)
 	}
+	p.Calls = slices.Clone(p.Calls)
+	for i := range p.Calls {
+		p.Calls[i].Step += by
+	}
 	return p
 }
 

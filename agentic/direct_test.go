@@ -7,11 +7,17 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
+
+var inputs = map[catalog.Effect]json.RawMessage{
+	catalog.Pure: json.RawMessage(`{"type":"object"}`), catalog.Idempotent: json.RawMessage(`{"type":"object"}`),
+	catalog.Once: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}},"required":["order"]}`),
+}
 
 // effects has the core offer skills of which one changes data.
 func effects(c *core, effect map[string]catalog.Effect) {
@@ -29,7 +35,7 @@ func effects(c *core, effect map[string]catalog.Effect) {
 		var got catalog.SkillLoadResult
 		for _, name := range append(args.Skills, args.Skill) {
 			if e, ok := effect[name]; ok {
-				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: e})
+				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: inputs[e], Effect: e})
 			}
 		}
 		if args.Skill != "" {
@@ -123,7 +129,7 @@ func TestDirectPlans(t *testing.T) {
 			effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once})
 			m := says(map[string][]any{
 				agents.Planner:  {callIt, call("plan", planArgs{Steps: []catalog.PlanStep{tt.step}}), call("plan", planArgs{Infeasible: "no"})},
-				agents.Executor: {call("refund", struct{}{}), call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"done"`)})},
+				agents.Executor: {call("refund", map[string]string{"order": "O-5001"}), call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"done"`)})},
 				agents.Composer: {composed},
 			})
 			layer(c, m, allRoles...)
@@ -177,5 +183,51 @@ func TestDirectWithoutText(t *testing.T) {
 	shown(c)
 	if got := closed(c); got.Status != "failed" || len(c.ofType("write_memory")) != 0 {
 		t.Errorf("closed with %+v", got)
+	}
+}
+
+// TestPlannedCalls: a change whose input is known takes two requests to a model: the plan with
+// the call, and the answer from its result. A call that its step may not make, or whose input is
+// wrong, is corrected before the plan is signed.
+func TestPlannedCalls(t *testing.T) {
+	refund := catalog.PlanStep{Step: 1, Task: "Refund O-5001", Skills: []string{"refund"}, ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "told"}}
+	plan := func(calls ...plannedCall) model.Call {
+		return call("plan", planArgs{Steps: []catalog.PlanStep{refund}, Calls: calls})
+	}
+	good := plannedCall{1, "refund", json.RawMessage(`{"order":"O-5001"}`)}
+	for name, tt := range map[string]struct {
+		wrong plannedCall
+		says  string
+	}{
+		"right":           {good, ""},
+		"another step's":  {plannedCall{2, "refund", good.Input}, `call 0: step 2 has no skill`},
+		"another skill":   {plannedCall{1, "outlets", good.Input}, `call 0: step 1 has no skill`},
+		"a missing input": {plannedCall{1, "refund", json.RawMessage(`{}`)}, `call 0: input/order: is required`},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once})
+			m := says(map[string][]any{
+				agents.Planner:  {plan(tt.wrong), plan(good)},
+				agents.Executor: {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"done"`), Answer: "O-5001 is refunded."})},
+			})
+			layer(c, m, allRoles...)
+			dispatchTurn(c)
+			shown(c)
+			asked := m.requests(agents.Planner)
+			if (len(asked) == 1) != (tt.says == "") {
+				t.Errorf("the planner's model was asked %d times", len(asked))
+			}
+			if tt.says != "" && !strings.Contains(results(asked[len(asked)-1])[0], tt.says) {
+				t.Errorf("it is told %s", results(asked[len(asked)-1]))
+			}
+			calls := c.ofType("skill.call")
+			if len(calls) != 1 || !strings.Contains(string(calls[0].Args), `"order":"O-5001"`) || calls[0].Role != intents.RoleTask || calls[0].Call != "1.0" {
+				t.Errorf("called %+v", calls)
+			}
+			if got := closed(c); got.Response != "O-5001 is refunded." || len(m.requests(agents.Executor)) != 1 || len(m.requests(agents.Composer)) != 0 {
+				t.Errorf("closed with %+v", got)
+			}
+		})
 	}
 }

@@ -19,11 +19,12 @@ import (
 // plannedRun runs a plan that the planner writes: steps whose results become one answer.
 type plannedRun struct {
 	*conversation
-	agents   bool     // steps may name agents
-	direct   *direct  // the planner's conversation, until a task takes it over
-	tookOver int      // the step whose task has it
-	written  *written // the next revision, as a task's model wrote it
-	said     *tokens  // the answer of a planner or of a task that took over, while it is written
+	agents   bool          // steps may name agents
+	calls    []plannedCall // that steps begin with
+	direct   *direct       // the planner's conversation, until a task takes it over
+	tookOver int           // the step whose task has it
+	written  *written      // the next revision, as a task's model wrote it
+	said     *tokens       // the answer of a planner or of a task that took over, while it is written
 }
 
 // prepare has a plan or a revision written. The request may instead be routed to an agent, which
@@ -100,7 +101,7 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 	case reply.Plan == nil:
 		return true, p.infeasible(ctx, reply.Reason)
 	}
-	p.plan, p.answer, p.direct = *reply.Plan, reply.Answer, reply.Direct
+	p.plan, p.answer, p.direct, p.calls = *reply.Plan, reply.Answer, reply.Direct, reply.Calls
 	if n := len(p.plan.Steps) - len(p.done()); n > 0 {
 		p.status("executing", fmt.Sprintf("%d steps", n), 0)
 	}
@@ -146,13 +147,20 @@ func (p *plannedRun) failedStep(s catalog.StepView) failedStep {
 	return f
 }
 
-// open gives the planner's conversation to the task of the only step.
+// open gives the task of a step what the planner has for it: its first calls, or the whole
+// conversation.
 func (p *plannedRun) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
-	if p.direct == nil {
-		return p.conversation.open(ctx, running)
+	if p.direct != nil {
+		p.tookOver = 1
 	}
-	wait, err = p.openFrom(ctx, running, p.direct)
-	p.direct, p.tookOver = nil, 1
+	wait, err = p.openWith(ctx, running, func(step int, req *runRequest) {
+		req.Direct, p.direct = p.direct, nil
+		for _, c := range p.calls {
+			if c.Step == step {
+				req.Begin = append(req.Begin, c)
+			}
+		}
+	})
 	return wait, until, err
 }
 

@@ -3,6 +3,7 @@ package agentic
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -170,14 +171,17 @@ func (w *planning) answer(ctx context.Context, text string) error {
 // loaded.
 type plannable struct {
 	catalog.SkillHit
-	Changes bool `json:"changes,omitempty"` // data, for good
+	Changes bool            `json:"changes,omitempty"` // data, for good
+	Input   json.RawMessage `json:"input_schema,omitempty"`
 }
 
 func (w *planning) plannable(found []catalog.SkillHit) []plannable {
 	out := make([]plannable, len(found))
 	for i, s := range found {
-		m, ok := w.loaded[s.Name]
-		out[i] = plannable{s, ok && m.Effect != catalog.Pure}
+		out[i].SkillHit = s
+		if m, ok := w.loaded[s.Name]; ok && m.Effect != catalog.Pure {
+			out[i].Changes, out[i].Input = true, m.InputSchema
+		}
 	}
 	return out
 }
@@ -244,7 +248,7 @@ func (w *planning) submitPlan(ctx context.Context, _ string, a planArgs) (any, e
 		w.reply = planReply{Reason: a.Infeasible}
 		return nil, nil
 	}
-	identify(a.Steps, w.loaded)
+	identify(a, w.loaded)
 	if wrong := w.req.Written.outside(a.Steps); wrong != "" {
 		return nil, mistaken("%s", wrong)
 	}
@@ -264,7 +268,7 @@ func (w *planning) submitPlan(ctx context.Context, _ string, a planArgs) (any, e
 	if err := w.submit(ctx, "plan", intent, &plan); err != nil {
 		return nil, err
 	}
-	w.reply = planReply{Plan: &plan, Answer: a.Answer}
+	w.reply = planReply{Plan: &plan, Answer: a.Answer, Calls: a.Calls}
 	return nil, nil
 }
 

@@ -53,6 +53,7 @@ var planTool = model.Tool{
 "parallel":{"type":"boolean"},
 "return_spec":{"type":"object","properties":{"shape":{"type":"string","minLength":1,"maxLength":4096},"reason":{"type":"string","maxLength":1024}},"required":["shape","reason"],"additionalProperties":false}},
 "required":["step","task","skills","return_spec"],"additionalProperties":false}},
+"calls":{"type":"array","maxItems":50,"items":{"type":"object","properties":{"step":{"type":"integer","minimum":1,"maximum":100},"skill":{"type":"string","minLength":1,"maxLength":128},"input":{"type":"object"}},"required":["step","skill","input"],"additionalProperties":false},"description":"calls of skills whose whole input is known already: their step begins with them"},
 "drop":{"type":"array","items":{"type":"integer","minimum":1,"maximum":100},"maxItems":10,"uniqueItems":true,"description":"numbers of waiting steps that are given up, with what they wait for"},
 "answer":{"type":"string","minLength":1,"maxLength":32768,"description":"the whole answer, where nothing need be looked up or changed"},
 "infeasible":{"type":"string","minLength":1,"maxLength":1000,"description":"why it cannot be done, for the user"}},
@@ -61,9 +62,17 @@ var planTool = model.Tool{
 
 type planArgs struct {
 	Steps      []catalog.PlanStep `json:"steps,omitempty"`
+	Calls      []plannedCall      `json:"calls,omitempty"`
 	Drop       []int              `json:"drop,omitempty"`
 	Answer     string             `json:"answer,omitempty"`
 	Infeasible string             `json:"infeasible,omitempty"`
+}
+
+// plannedCall is a call that a step begins with.
+type plannedCall struct {
+	Step  int             `json:"step"`
+	Skill string          `json:"skill"`
+	Input json.RawMessage `json:"input"`
 }
 
 var readLinesTool = model.Tool{

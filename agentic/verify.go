@@ -82,6 +82,18 @@ func verifyPlan(a planArgs, req planRequest, loaded map[string]catalog.Manifest,
 		}
 		shapes[s.Step] = s.ReturnSpec.Shape
 	}
+	for i, c := range a.Calls {
+		at := slices.IndexFunc(steps, func(s catalog.PlanStep) bool { return s.Step == c.Step && slices.Contains(s.Skills, c.Skill) })
+		if at < 0 {
+			wrong = append(wrong, fmt.Sprintf("call %d: step %d has no skill %q", i, c.Step, c.Skill))
+			continue
+		}
+		if check, err := schemas.Compile(loaded[c.Skill].InputSchema); err == nil {
+			for _, v := range violations(check, c.Input) {
+				wrong = append(wrong, fmt.Sprintf("call %d: input%s", i, v))
+			}
+		}
+	}
 	return wrong
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"sync"
@@ -212,6 +213,9 @@ func (w *worker) attempt(ctx context.Context) error {
 		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 		finish: w.finishWith, over: func() bool { return w.key != "" },
 	}
+	if len(w.req.Calls) == 0 {
+		w.loop.taken = w.planned()
+	}
 	if err := w.resume(ctx); err != nil || w.key != "" { // only its end was missing
 		return err
 	}
@@ -226,6 +230,20 @@ func (w *worker) attempt(ctx context.Context) error {
 		return &stopError{err.Error(), "split the step, or use another skill"}
 	}
 	return err
+}
+
+// planned returns the calls that the step begins with, as a reply of the model; nil: none.
+func (w *worker) planned() *model.Response {
+	var out model.Response
+	for i, c := range w.req.Begin {
+		if at := slices.Index(w.req.Step.Skills, c.Skill); at >= 0 {
+			out.Calls = append(out.Calls, model.Call{ID: fmt.Sprintf("call_1_%d", i), Name: w.loop.tools[at].Name, Arguments: string(c.Input)})
+		}
+	}
+	if len(out.Calls) == 0 {
+		return nil
+	}
+	return &out
 }
 
 // compileShape reads the required shape of the step's result.
