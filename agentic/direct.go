@@ -26,8 +26,12 @@ import (
 // Crash: the conversation is not recorded. The step of a plan that another driver continues is
 // carried out as any other, from the calls that were made.
 
-// ranked is how many of the best-ranked skills a first request has with their schemas.
-const ranked = 8
+// A first request has the schemas of the best-ranked skills: of as many pure ones, which are tools,
+// and of those that change something among as many.
+const (
+	ranked = 8
+	loaded = 20 // to find them
+)
 
 // direct is the conversation that a task takes over.
 type direct struct {
@@ -55,23 +59,24 @@ var builtinNames = map[string]bool{findSkillsTool.Name: true, loadSkillTool.Name
 // with their ids.
 func (w *planning) offer(ctx context.Context, found []catalog.SkillHit) (tools []*tool, ids []string, err error) {
 	var names []string
-	for _, s := range found[:min(len(found), ranked)] {
+	for _, s := range found[:min(len(found), loaded)] {
 		names = append(names, s.Name)
 	}
-	if _, err := w.loadNew(ctx, names); err != nil {
+	if err := w.loadNew(ctx, names); err != nil {
 		return nil, nil, err
 	}
 	var pure []catalog.Manifest
 	for _, name := range names {
-		if m, ok := w.loaded[name]; ok && m.Effect == catalog.Pure && !renders(m) {
+		if m, ok := w.loaded[name]; ok && m.Effect == catalog.Pure && !renders(m) && len(pure) < ranked {
 			pure, ids = append(pure, m), append(ids, name)
 		}
 	}
 	for i, name := range agents.WireNames(pure, builtinNames) {
 		tools = append(tools, &tool{Tool: skillTool(pure[i], name), handover: true})
+		w.offered[name] = ids[i]
 	}
 	if len(tools) > 0 {
-		tools = append(tools, &tool{Tool: execPythonTool, handover: true})
+		tools = append(tools, newTool(tool{Tool: execPythonTool, handover: true}))
 	}
 	return tools, ids, nil
 }

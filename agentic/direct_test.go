@@ -38,7 +38,10 @@ func effects(c *core, effect map[string]catalog.Effect) {
 				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: inputs[e], Effect: e})
 			}
 		}
-		if args.Skill != "" {
+		switch {
+		case len(got.Skills) == 0:
+			return outcome(intents.ExecutorFailed, intents.Failed, false)(p)
+		case args.Skill != "":
 			return done(got.Skills[0])(p)
 		}
 		return done(got)(p)

@@ -53,8 +53,8 @@ const (
 
 // noted puts a note into a result, as its first member: all text of others is within the other
 // members.
-func noted(result json.RawMessage) json.RawMessage {
-	head := `{"note":` + string(compact(noteResult))
+func noted(result json.RawMessage, note string) json.RawMessage {
+	head := `{"note":` + string(compact(note))
 	switch {
 	case result[0] != '{':
 		return json.RawMessage(head + `,"result":` + string(result) + `}`)

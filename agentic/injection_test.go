@@ -152,7 +152,7 @@ func TestNoted(t *testing.T) {
 		`"text"`:      `{"note":"N","result":"text"}`,
 		`null`:        `{"note":"N","result":null}`,
 	} {
-		if got := strings.Replace(string(noted(json.RawMessage(raw))), noteResult, "N", 1); got != want {
+		if got := strings.Replace(string(noted(json.RawMessage(raw), noteResult)), noteResult, "N", 1); got != want {
 			t.Errorf("%s: %s, want %s", raw, got, want)
 		}
 	}

@@ -48,11 +48,12 @@ type loop struct {
 	busy time.Duration    // spent in the model and the calls
 	step int              // of the plan, for observers; 0: none
 
-	isChild bool     // asked by another agent, which tells the user what is missing
-	noData  int      // calls whose data was not available
-	fanOut  int      // the most agents that one reply asked
-	made    []made   // calls for the report of a turn that waits for approval
-	dropped []string // agents that were not asked because the reply exceeded the cap
+	isChild bool                // asked by another agent, which tells the user what is missing
+	noData  int                 // calls whose data was not available
+	fanOut  int                 // the most agents that one reply asked
+	odd     map[string][]string // members of calls that were dropped, by the call's id
+	made    []made              // calls for the report of a turn that waits for approval
+	dropped []string            // agents that were not asked because the reply exceeded the cap
 }
 
 // Errors that end a run without an output.
@@ -150,6 +151,14 @@ func (l *loop) offer(tools []*tool) {
 	if len(l.offered) > 0 && !l.text {
 		l.req.Choice = model.ChoiceRequired
 	}
+}
+
+// dropArgs remembers members of a call that its tool does not know.
+func (l *loop) dropArgs(call string, names []string) {
+	if l.odd == nil {
+		l.odd = make(map[string][]string)
+	}
+	l.odd[call] = names
 }
 
 func (l *loop) outputTools() []*tool {

@@ -61,7 +61,7 @@ func (p *Planner) plan(ctx context.Context, req planRequest, say func(progress))
 		return planReply{Error: "the planner is stopping"}
 	}
 	defer leave()
-	w := &planning{cfg: p.cfg, submitter: submitter, req: req, loaded: make(map[string]catalog.Manifest), show: &tokens{show: func(d bus.ContentData) { say(progress{Text: &d}) }, now: p.cfg.Now}}
+	w := &planning{cfg: p.cfg, submitter: submitter, req: req, loaded: make(map[string]catalog.Manifest), offered: make(map[string]string), show: &tokens{show: func(d bus.ContentData) { say(progress{Text: &d}) }, now: p.cfg.Now}}
 	if err := w.write(ctx); err != nil {
 		w.show.withdraw()
 		p.cfg.Log.WarnContext(ctx, "planner", slog.String("plan_id", req.Turn.PlanID), slog.String("error", model.Detail(err)))
@@ -79,6 +79,7 @@ type planning struct {
 	submitter *Submitter
 	req       planRequest
 	loaded    map[string]catalog.Manifest // by name
+	offered   map[string]string           // ids of the skills that are tools, by the name of the tool
 	others    []catalog.OtherAgent        // agents that its steps may name
 	loop      *loop
 	show      *tokens // of an answer
@@ -118,7 +119,11 @@ func (w *planning) write(ctx context.Context) error {
 		}
 	}
 	var m blocks
-	m.add("Skills", w.plannable(found))
+	other := slices.DeleteFunc(slices.Clone(found), func(s catalog.SkillHit) bool { return slices.Contains(ids, s.Name) })
+	m.add("Skills", w.plannable(other[:min(len(other), described)]))
+	if len(other) > described {
+		m.add("More skills", named(other[described:]))
+	}
 	if w.req.Revision > 1 {
 		m.add("Plan", w.req.soFar)
 	}
@@ -152,6 +157,9 @@ func (w *planning) write(ctx context.Context) error {
 	return err
 }
 
+// described is how many skills a request describes. It names the others.
+const described = 12
+
 // planLimits says how the steps of a plan are numbered.
 type planLimits struct {
 	FirstStep int `json:"first_step"`
@@ -180,7 +188,9 @@ func (w *planning) plannable(found []catalog.SkillHit) []plannable {
 	for i, s := range found {
 		out[i].SkillHit = s
 		if m, ok := w.loaded[s.Name]; ok && m.Effect != catalog.Pure {
-			out[i].Changes, out[i].Input = true, m.InputSchema
+			if out[i].Changes = true; i < ranked {
+				out[i].Input = m.InputSchema
+			}
 		}
 	}
 	return out
@@ -214,24 +224,25 @@ func (w *planning) tools() []*tool {
 
 // load loads manifests. It names skills that cannot be loaded: their servers may be down.
 func (w *planning) load(ctx context.Context, _ string, a loadSkillArgs) (any, error) {
-	unavailable, err := w.loadNew(ctx, a.Skills)
-	if err != nil {
+	if err := w.loadNew(ctx, a.Skills); err != nil {
 		return nil, err
 	}
-	out := loadSkillResult{Skills: []catalog.Manifest{}, Unavailable: unavailable}
+	out := loadSkillResult{Skills: []catalog.Manifest{}}
 	for _, name := range a.Skills {
-		if m, ok := w.loaded[name]; ok {
-			out.Skills = append(out.Skills, m)
+		if id, ok := w.idOf(name); ok {
+			out.Skills = append(out.Skills, w.loaded[id])
+		} else {
+			out.Unavailable = append(out.Unavailable, name)
 		}
 	}
 	return out, nil
 }
 
-// loadNew loads those of the skills that are not loaded yet, and returns those that cannot be.
-func (w *planning) loadNew(ctx context.Context, names []string) (unavailable []string, err error) {
+// loadNew loads those of the skills that are not loaded yet. Those that cannot be are left out.
+func (w *planning) loadNew(ctx context.Context, names []string) error {
 	var missing []string
 	for _, name := range names {
-		if _, ok := w.loaded[name]; !ok && !slices.Contains(missing, name) {
+		if _, ok := w.idOf(name); !ok && !slices.Contains(missing, name) {
 			missing = append(missing, name)
 		}
 	}
@@ -239,7 +250,7 @@ func (w *planning) loadNew(ctx context.Context, names []string) (unavailable []s
 	for _, m := range loaded {
 		w.loaded[m.Name] = m
 	}
-	return slices.DeleteFunc(missing, func(name string) bool { _, ok := w.loaded[name]; return ok }), err
+	return err
 }
 
 // submitPlan signs the plan, if it can work.
@@ -248,16 +259,16 @@ func (w *planning) submitPlan(ctx context.Context, _ string, a planArgs) (any, e
 		w.reply = planReply{Reason: a.Infeasible}
 		return nil, nil
 	}
-	identify(a, w.loaded)
-	if wrong := w.req.Written.outside(a.Steps); wrong != "" {
-		return nil, mistaken("%s", wrong)
-	}
 	var names []string
 	for _, s := range a.Steps {
 		names = append(names, s.Skills...)
 	}
-	if _, err := w.loadNew(ctx, names); err != nil {
+	if err := w.loadNew(ctx, names); err != nil {
 		return nil, err
+	}
+	w.identify(a)
+	if wrong := w.req.Written.outside(a.Steps); wrong != "" {
+		return nil, mistaken("%s", wrong)
 	}
 	if wrong := verifyPlan(a, w.req, w.loaded, w.others); len(wrong) > 0 {
 		return nil, &mistake{wrong}

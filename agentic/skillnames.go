@@ -1,25 +1,39 @@
 package agentic
 
-import "aob.dev/writ/intents/catalog"
-
-// identify replaces the names of tools, which a model may have written, with the ids of loaded
-// skills where they are unambiguous.
-func identify(p planArgs, loaded map[string]catalog.Manifest) {
-	ids := map[string][]string{}
-	for id, m := range loaded {
-		ids[m.Tool()] = append(ids[m.Tool()], id)
+// idOf returns the id of a loaded skill. A model may have written the name of its tool instead, as
+// it is offered or as its server has it: that counts if it is unambiguous.
+func (w *planning) idOf(name string) (id string, ok bool) {
+	if _, ok := w.loaded[name]; ok {
+		return name, true
 	}
-	id := func(name *string) {
-		if _, ok := loaded[*name]; !ok && len(ids[*name]) == 1 {
-			*name = ids[*name][0]
+	if id, ok := w.offered[name]; ok {
+		return id, true
+	}
+	for at, m := range w.loaded {
+		if m.Tool() != name {
+			continue
+		}
+		if id != "" {
+			return "", false
+		}
+		id = at
+	}
+	return id, id != ""
+}
+
+// identify replaces the names in a plan with the ids of loaded skills.
+func (w *planning) identify(p planArgs) {
+	replace := func(name *string) {
+		if id, ok := w.idOf(*name); ok {
+			*name = id
 		}
 	}
 	for _, s := range p.Steps {
 		for i := range s.Skills {
-			id(&s.Skills[i])
+			replace(&s.Skills[i])
 		}
 	}
 	for i := range p.Calls {
-		id(&p.Calls[i].Skill)
+		replace(&p.Calls[i].Skill)
 	}
 }

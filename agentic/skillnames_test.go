@@ -14,7 +14,7 @@ func TestIdentify(t *testing.T) {
 		loaded[m.Name] = m
 	}
 	steps := []catalog.PlanStep{{Skills: []string{"log", "git.close", "old"}}, {Skills: []string{"close", "missing"}}}
-	identify(planArgs{Steps: steps}, loaded)
+	(&planning{loaded: loaded}).identify(planArgs{Steps: steps})
 	want := []catalog.PlanStep{{Skills: []string{"git.log", "git.close", "old"}}, {Skills: []string{"close", "missing"}}}
 	if d := cmp.Diff(want, steps); d != "" {
 		t.Errorf("(-want +got):\n%s", d)

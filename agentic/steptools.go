@@ -117,7 +117,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 	return &tool{
 		Tool:  skillTool(m, wire),
 		check: check,
-		once:  m.Effect == catalog.Once, changes: m.Effect != catalog.Pure,
+		once:  m.Effect == catalog.Once, changes: m.Effect != catalog.Pure, lenient: m.Effect == catalog.Pure,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
 			args := catalog.SkillCall{Skill: m.Name, Input: input}
 			if m.Effect == catalog.Once {

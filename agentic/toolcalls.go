@@ -33,6 +33,8 @@ type tool struct {
 	output bool
 	// handover: a call ends the run; a task makes it.
 	handover bool
+	// lenient: members that the tool does not know are dropped (lenient.go).
+	lenient bool
 	// finishes: the tool takes the member finish (finish.go).
 	finishes bool
 	// asks, if set, returns the agent that a call asks.
@@ -51,7 +53,7 @@ func newTool(t tool) *tool {
 	if err != nil {
 		panic(fmt.Sprintf("%s: %v", t.Name, err))
 	}
-	t.check = check
+	t.check, t.lenient, t.Schema = check, true, withoutBounds(t.Schema)
 	return &t
 }
 
@@ -208,6 +210,12 @@ func (l *loop) prepare(c model.Call) (t *tool, args json.RawMessage, finish bool
 		if t.finishes {
 			args, finish = takeFinish(args)
 		}
+		if t.lenient {
+			var dropped []string
+			if args, dropped = withoutOdd(t.Schema, args); len(dropped) > 0 {
+				l.dropArgs(c.ID, dropped)
+			}
+		}
 		if t.check != nil {
 			if wrong := violations(t.check, args); len(wrong) > 0 {
 				return nil, nil, false, &mistake{wrong}
@@ -264,9 +272,16 @@ func (l *loop) answer(c model.Call, result any, err error) {
 		result = map[string]any{"error": map[string]any{"reason": plain(err)}}
 	}
 	doc := compact(result)
+	var notes []string
+	if dropped := l.odd[c.ID]; len(dropped) > 0 {
+		notes = append(notes, c.Name+" does not know, and did not get: "+strings.Join(dropped, ", "))
+	}
 	if suspicious(string(doc)) {
-		doc = noted(doc)
+		notes = append(notes, noteResult)
 		l.mark("result")
+	}
+	if len(notes) > 0 {
+		doc = noted(doc, strings.Join(notes, " "))
 	}
 	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleTool, CallID: c.ID, Text: string(doc)})
 }

@@ -126,7 +126,11 @@ func (c *clerk) Respond(_ context.Context, req model.Request, _ func(model.Event
 		return &model.Response{Text: composed(req)}, nil
 	case offers("write_memory"):
 		return c.work(req, task, func(text string) *model.Response {
-			return replying(req, call("write_memory", marshalled(map[string]any{"data": text})))
+			args := map[string]any{"data": text}
+			if strings.Contains(string(offered(req, "write_memory").Schema), `"answer"`) {
+				args["answer"] = text
+			}
+			return replying(req, call("write_memory", marshalled(args)))
 		}), nil
 	}
 	return c.work(req, task, func(text string) *model.Response { return &model.Response{Text: text} }), nil
@@ -158,15 +162,36 @@ func habitOf(task string) habit {
 	return habit{no: "I do not know how to do that."}
 }
 
-// plan answers, refuses, or loads the skills and has one step do all of it.
+// plannable is a skill as a planner's model reads it.
+type plannable struct {
+	catalog.SkillHit
+	Input json.RawMessage `json:"input_schema"`
+}
+
+// offeredSkills are the skills that a plan may name: tools, those described, and those named.
+func offeredSkills(req model.Request) (out []plannable) {
+	for _, t := range req.Tools {
+		if strings.Contains(t.Description, "\nEffect: ") {
+			out = append(out, plannable{SkillHit: catalog.SkillHit{Name: t.Name}})
+		}
+	}
+	out = append(out, blockOf[[]plannable](req, "Skills")...)
+	for _, name := range blockOf[[]string](req, "More skills") {
+		out = append(out, plannable{SkillHit: catalog.SkillHit{Name: name}})
+	}
+	return out
+}
+
+// plan answers, refuses, or calls the tools that it has. If it has not all that it needs, one step
+// does all of it; that step begins with the call, if there is only one.
 func (c *clerk) plan(req model.Request, task string) *model.Response {
 	h := habitOf(task)
-	in, loaded := planningOf(req)
+	in, _ := planningOf(req)
 	switch {
 	case in.Failed != nil:
 		return replying(req, infeasible(in.Failed.Reason))
 	case h.say != "":
-		return replying(req, call("plan", marshalled(map[string]string{"answer": h.say})))
+		return &model.Response{Text: h.say}
 	case h.no != "":
 		return replying(req, infeasible(h.no))
 	}
@@ -174,22 +199,31 @@ func (c *clerk) plan(req model.Request, task string) *model.Response {
 	if h.nextTool != "" {
 		needed = append(needed, h.nextTool)
 	}
-	skills := blockOf[[]catalog.SkillHit](req, "Skills")
+	if !slices.ContainsFunc(needed, func(name string) bool { return offered(req, name) == nil }) {
+		return c.work(req, task, func(text string) *model.Response { return &model.Response{Text: text} })
+	}
+	skills := offeredSkills(req)
+	var calls []map[string]any
 	for i, name := range needed {
-		at := slices.IndexFunc(skills, func(s catalog.SkillHit) bool { return s.Name == name || strings.HasSuffix(s.Name, "."+name) })
+		at := slices.IndexFunc(skills, func(s plannable) bool { return s.Name == name || strings.HasSuffix(s.Name, "."+name) })
 		if at < 0 {
 			return replying(req, infeasible("There is no tool for that here."))
 		}
 		needed[i] = skills[at].Name
+		if skills[at].Input != nil && len(needed) == 1 {
+			req.Tools = append(slices.Clone(req.Tools), model.Tool{Name: name, Schema: skills[at].Input})
+			calls = append(calls, map[string]any{"step": in.FirstStep, "skill": needed[i], "input": json.RawMessage(argued(req, name, mentioned(req, task, h), nil).Arguments)})
+		}
 	}
-	if !loaded {
-		return replying(req, call("load_skill", marshalled(map[string]any{"skills": needed})))
-	}
-	one := step(1, task, "", 0, "string")
+	one := step(in.FirstStep, task, "", 0, "string")
 	if one.Skills = needed; h.join != "" {
 		one.ReturnSpec.Shape = "array<{customer: string, amount: number}>"
 	}
-	return replying(req, steps(one))
+	args := map[string]any{"steps": []catalog.PlanStep{one}}
+	if calls != nil {
+		args["calls"] = calls
+	}
+	return replying(req, call("plan", marshalled(args)))
 }
 
 // work makes the calls of the habit, with names from the request and the results.
@@ -218,6 +252,8 @@ func (c *clerk) work(req model.Request, task string, finish func(string) *model.
 			ids = append(ids, r["customer"])
 		}
 		return replying(req, call("exec_python", marshalled(map[string]string{"from": first[1].label(), "script": fmt.Sprintf(h.join, marshalled(ids))})))
+	case h.join != "" && offered(req, "write_memory") == nil:
+		return finish(done[len(done)-1].result)
 	case h.join != "":
 		return replying(req, write(done[len(done)-1].label()))
 	}

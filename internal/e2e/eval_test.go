@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"aob.dev/writ/agentic/model"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/cli"
 	"aob.dev/writ/internal/e2e/testdata/crm"
 	"aob.dev/writ/internal/eval"
@@ -48,6 +47,11 @@ func beCRM() {
 // CRM's. Nothing needs approval.
 func startOffice(t *testing.T, c *clerk) (*system, *crm.Server) {
 	t.Helper()
+	return startOfficeOf(t, c)
+}
+
+func startOfficeOf(t *testing.T, c model.Model) (*system, *crm.Server) {
+	t.Helper()
 	records, skills := serveCRM(t)
 	m, err := model.NewOpenAI(model.OpenAIConfig{BaseURL: serveStrict(t, c), APIKey: "sk-test", Model: "o4-clerk"})
 	if err != nil {
@@ -77,7 +81,7 @@ func TestCRM(t *testing.T) {
 	m := &mind{}
 	s := start(t, setup{Skills: []string{"name=crm isolation=none -- " + program}, Model: m})
 	s.ask(s.as("ana"), "List the customers")
-	req := requestsOf(m, agents.Planner, func(r model.Request) []catalog.SkillHit { return blockOf[[]catalog.SkillHit](r, "Skills") })
+	req := requestsOf(m, agents.Planner, offeredSkills)
 	if len(req) == 0 || len(req[0]) != len(names) {
 		t.Errorf("the planner was offered %+v", req)
 	}

@@ -115,7 +115,7 @@ func (m *mind) planned(req model.Request) model.Call {
 	in, loaded := planningOf(req)
 	if !loaded {
 		var names []string
-		for _, s := range blockOf[[]catalog.SkillHit](req, "Skills") {
+		for _, s := range offeredSkills(req) {
 			if m.pick == nil || slices.Contains(m.pick, toolOf(s.Name)) {
 				names = append(names, s.Name)
 			}

@@ -30,6 +30,7 @@ func planTask(c *conversation) action {
 	var in planInput
 	var candidates, loaded []skill
 	c.block("[Skills]", &candidates)
+	candidates = append(c.skills(), candidates...) // tools, and other skills
 	c.block("[Limits]", &in)
 	if c.blocks["[Plan]"] != "" {
 		c.block("[Plan]", &in)

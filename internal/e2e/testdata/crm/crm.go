@@ -44,6 +44,9 @@ func (s *Server) Handler() http.Handler {
 	return server.NewStreamableHTTPServer(s.mcp, server.WithStateLess(true), server.WithDisableStreaming(true))
 }
 
+// MCP is the server of the tools.
+func (s *Server) MCP() *server.MCPServer { return s.mcp }
+
 // ServeStdio serves them over standard input and output, until the input ends.
 func (s *Server) ServeStdio() error { return server.ServeStdio(s.mcp) }
 
