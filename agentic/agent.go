@@ -132,9 +132,10 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 			}
 		}
 	}
+	calculates := agent.Has(execPythonTool.Name)
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, usable: w.canRead, call: called(w.readLines)}),
-		newTool(tool{Tool: execPythonTool, usable: w.hasLarge, call: called(w.python)}),
+		newTool(tool{Tool: execPythonTool, usable: func() bool { return calculates || w.hasLarge() }, call: called(w.python)}),
 	}
 	if len(w.others) > 0 {
 		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)

@@ -242,3 +242,19 @@ func TestLoadFewer(t *testing.T) {
 		}
 	}
 }
+
+// TestCalculates: an agent that declares exec_python has it from its first request; others have
+// it once a result is too large to read.
+func TestCalculates(t *testing.T) {
+	for declared, want := range map[string]bool{"\ntools: [{name: exec_python}, {server: crm}]": true, "\ntools: [{server: crm}]": false} {
+		c := newCore(t)
+		selling(c, "name: seller\ndescription: You sell."+declared)
+		m := says(map[string][]any{"seller": {"Four."}})
+		layer(c, m, "task", "manager")
+		dispatchTurn(c)
+		shown(c)
+		if got := slices.Contains(toolNames(m.requests("seller")[0]), "exec_python"); got != want {
+			t.Errorf("%s: offered %v", declared, toolNames(m.requests("seller")[0]))
+		}
+	}
+}

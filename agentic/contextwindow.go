@@ -31,8 +31,12 @@ func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, err
 	if err != nil {
 		return nil, err
 	}
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls, Opaque: reply.Opaque})
+	l.appendReply(reply)
 	return reply, nil
+}
+
+func (l *loop) appendReply(r *model.Response) {
+	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: r.Text, Calls: r.Calls, Opaque: r.Opaque})
 }
 
 // size returns the size of the request in bytes.

@@ -111,7 +111,7 @@ func (l *loop) nextReply(ctx context.Context) (*model.Response, error) {
 	}
 	l.taken = nil
 	l.offer(l.tools)
-	l.req.Messages = append(l.req.Messages, model.Message{Role: model.RoleAssistant, Text: reply.Text, Calls: reply.Calls})
+	l.appendReply(reply)
 	return reply, nil
 }
 
