@@ -273,3 +273,17 @@ func TestCloseRefused(t *testing.T) {
 		t.Errorf("frames %v", got)
 	}
 }
+
+// TestInternalError: an error that is for the log alone is told by no model.
+func TestInternalError(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("read_memory", done("no result"))
+	m := wellDone()
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	frames := shown(c)
+	if e := dataOf[bus.ErrorData](t, frames[len(frames)-2]); !strings.Contains(e.Reason, internalError) || len(m.requests(agents.Composer)) != 0 {
+		t.Errorf("told %q", e.Reason)
+	}
+}

@@ -291,6 +291,10 @@ func listed(steps []catalog.PlanStep) []catalog.PlanStep {
 	return append([]catalog.PlanStep{}, steps...)
 }
 
+// internalError is what users are told of an error that is for the log alone. No model writes about
+// it: it would only guess.
+const internalError = "something failed in this system, and its log says what"
+
 // plain returns an error as another role, and in the end the user, may read it: the reason in
 // words, with the intent concerned.
 func plain(err error) string {
@@ -309,5 +313,5 @@ func plain(err error) string {
 	if errors.Is(err, errNoOutput) || errors.Is(err, errLimit) || errors.Is(err, errKept) {
 		return err.Error()
 	}
-	return "internal error"
+	return internalError
 }

@@ -49,8 +49,8 @@ func TestPlain(t *testing.T) {
 		{&IntentError{"skill.find", &intents.Answer{Code: intents.PolicyDenied}}, "a policy denies it (skill.find)"},
 		{fmt.Errorf("x: %w", &model.Error{Reason: "rate limit", Retryable: true}), "the model could not answer: rate limit"},
 		{&silentError{"planner", context.DeadlineExceeded}, "the planner does not answer"},
-		{errors.New("dial tcp 10.0.0.1: secret"), "internal error"},
-		{json.Unmarshal([]byte("{"), new(any)), "internal error"},
+		{errors.New("dial tcp 10.0.0.1: secret"), internalError},
+		{json.Unmarshal([]byte("{"), new(any)), internalError},
 	}
 	for _, tt := range tests {
 		if got := plain(tt.err); got != tt.want {
