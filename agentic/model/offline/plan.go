@@ -52,11 +52,15 @@ func planTask(c *conversation) action {
 	}
 	switch names := selectSkills(c.task, candidates); {
 	case failure != "":
-		return action{tool: "plan", args: planOutput{Infeasible: sentence(failure)}}
+		return action{tool: "plan", args: planOutput{Infeasible: apology(c.task, failure)}}
 	case len(c.calls) == 0 && len(names) > 0 && c.offers("load_skill"):
 		return action{tool: "load_skill", args: map[string][]string{"skills": names}}
 	}
-	return action{tool: "plan", args: writePlan(c.task, loaded, in)}
+	p := writePlan(c.task, loaded, in)
+	if p.Infeasible != "" { // the user reads it as it is
+		p.Infeasible = apology(c.task, p.Infeasible)
+	}
+	return action{tool: "plan", args: p}
 }
 
 // selectSkills returns the candidates that share words with the task, best matches first, at most
