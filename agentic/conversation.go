@@ -78,7 +78,7 @@ func (c *conversation) readAgent(ctx context.Context) error {
 
 // open opens a task for the first step that is ready. A step of the planner receives its inputs
 // and no history; the step of an agent has the agent's limit.
-func (c *conversation) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
+func (c *conversation) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) { //nolint:unparam // of a strategy; only nodes wait for a time
 	wait, err = c.openWith(ctx, running, func(int, *runRequest) {})
 	return wait, until, err
 }

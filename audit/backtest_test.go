@@ -20,7 +20,7 @@ func (w *world) with(name string, change func(string) string) *policies.Engine {
 	w.Helper()
 	s := policies.Embedded()
 	s[name] = []byte(change(string(s[name])))
-	e, err := policies.New(w.Context(), s)
+	e, err := policies.New(s)
 	w.Must(err)
 	return e
 }

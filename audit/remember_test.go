@@ -14,7 +14,7 @@ import (
 // the data of each tenant, and so find a wrong cache entry of a router; of all decisions one of 64 is
 // evaluated once more.
 func TestReplayRemembersItsOwn(t *testing.T) {
-	base, err := policies.New(t.Context(), policies.Embedded())
+	base, err := policies.New(policies.Embedded())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -47,7 +47,7 @@ func TestReplayRemembersItsOwn(t *testing.T) {
 // TestReplayFindsWrongMemory: a result that an engine remembers wrongly is found in the sample, and
 // nowhere else.
 func TestReplayFindsWrongMemory(t *testing.T) {
-	engine, err := policies.New(t.Context(), policies.Embedded())
+	engine, err := policies.New(policies.Embedded())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -288,7 +288,7 @@ func (r *replayer) policy(ctx context.Context, digest string) (*policies.Engine,
 		if err != nil {
 			return nil, err
 		}
-		if e, err = policies.New(ctx, source); err != nil {
+		if e, err = policies.New(source); err != nil {
 			return nil, unreplayable("the policy cannot be compiled any more")
 		}
 	}

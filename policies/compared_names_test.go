@@ -62,7 +62,7 @@ chosen := 1 if input.now > 1 else := 2 if input.intent.type == "else"
 
 helper(x) if input.intent.type == x
 `)
-	e, err := New(t.Context(), source)
+	e, err := New(source)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -83,7 +83,7 @@ helper(x) if input.intent.type == x
 
 // TestNamesOfTheDefaultTree: the default tree names only types that exist.
 func TestNamesOfTheDefaultTree(t *testing.T) {
-	e, err := New(t.Context(), Embedded())
+	e, err := New(Embedded())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -66,7 +66,7 @@ func TestReadSetOfEverything(t *testing.T) {
 	} {
 		s := source("package writ.authz\n\ndecision := {\"allow\": true}\n", "package lib\n\n"+rule+"\n")
 		got := "refused"
-		if e, err := New(t.Context(), s); err == nil {
+		if e, err := New(s); err == nil {
 			got = e.ReadSet().String()
 		}
 		if got != want {

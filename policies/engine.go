@@ -71,14 +71,14 @@ type tree struct {
 }
 
 // New is NewTree of a source without revision.
-func New(ctx context.Context, source Source) (*Engine, error) {
-	return NewTree(ctx, Tree{Source: source})
+func New(source Source) (*Engine, error) {
+	return NewTree(Tree{Source: source})
 }
 
 // NewTree compiles a tree, initially without directory data. It refuses what `opa check
 // --strict` refuses, built-ins that reach outside or depend on chance, and deny and hold rules
 // without METADATA.
-func NewTree(ctx context.Context, from Tree) (*Engine, error) {
+func NewTree(from Tree) (*Engine, error) {
 	source := from.Source
 	t := &tree{source: source.Deciding(), digest: source.Digest(), revision: from.Revision, timeout: Timeout, memo: newMemo()}
 	modules, err := parse(t.source)

@@ -44,7 +44,7 @@ func (l *Live) ReplaceTree(ctx context.Context, tree Tree, prove Proof) (next *E
 			l.refuse.Add(1)
 		}
 	}()
-	if next, err = NewTree(ctx, tree); err != nil {
+	if next, err = NewTree(tree); err != nil {
 		return nil, err
 	}
 	l.change.Lock()

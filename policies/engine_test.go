@@ -52,7 +52,7 @@ func source(modules ...string) Source {
 
 func engine(tb testing.TB, s Source) *Engine {
 	tb.Helper()
-	e, err := New(tb.Context(), s)
+	e, err := New(s)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -176,7 +176,7 @@ func TestNewRefuses(t *testing.T) {
 	meta := func(says string) string {
 		return "package writ.ext.a\n\n# METADATA\n# " + says + "\ndeny contains {\"id\": \"a\", \"reason\": \"Never.\"} if input.x\n"
 	}
-	if _, err := New(t.Context(), source(tiny, meta("title: Never\n# description: Never.\n# custom:\n#   id: a"))); err != nil {
+	if _, err := New(source(tiny, meta("title: Never\n# description: Never.\n# custom:\n#   id: a"))); err != nil {
 		t.Errorf("a rule with all that it needs: %v", err)
 	}
 	for name, tc := range map[string]struct {
@@ -203,7 +203,7 @@ func TestNewRefuses(t *testing.T) {
 		"not data":       {Source{"a.rego": []byte(tiny), "data.json": []byte(`[]`)}, "data.json"},
 		"data twice":     {Source{"a.rego": []byte(tiny), "data.json": []byte(`{"a": {"b": 1}}`), "a/data.yaml": []byte("b: 2")}, "another"},
 	} {
-		_, err := New(t.Context(), tc.source)
+		_, err := New(tc.source)
 		if err == nil || !strings.Contains(err.Error(), tc.says) {
 			t.Errorf("%s: error %v, want one that says %q", name, err, tc.says)
 		}

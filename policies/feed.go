@@ -24,7 +24,7 @@ func (f Feed) Engine(ctx context.Context) (*Engine, error) {
 	if err != nil {
 		return nil, err
 	}
-	return New(ctx, source)
+	return New(source)
 }
 
 // Load reads the directories and makes one tree of them.

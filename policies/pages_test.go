@@ -76,7 +76,7 @@ func TestSamplesOfPages(t *testing.T) {
 		for i, part := range strings.Split(string(text), "```rego\n")[1:] {
 			sample, _, _ := strings.Cut(part, "\n```")
 			seen++
-			e, err := New(t.Context(), sampled(t, sample))
+			e, err := New(sampled(t, sample))
 			if err != nil {
 				t.Errorf("%s, sample %d: %v", page, i+1, err)
 				continue

@@ -37,7 +37,7 @@ func (s Suite) Run(ctx context.Context) ([]Case, error) {
 	if err != nil {
 		return nil, err
 	}
-	e, err := New(ctx, s.Source)
+	e, err := New(s.Source)
 	if err != nil {
 		return nil, err
 	}

@@ -40,7 +40,7 @@ func TestNestingIsBounded(t *testing.T) {
 		"groups":  "x := " + strings.Repeat("(", 50_000) + "1" + strings.Repeat(")", 50_000),
 		"bodies":  "x := " + strings.Repeat("[1 | ", 50_000) + "true" + strings.Repeat("]", 50_000),
 	} {
-		_, err := policies.New(t.Context(), tried("ext/deep/deep.rego", "package writ.ext.deep\n\n"+text+"\n"))
+		_, err := policies.New(tried("ext/deep/deep.rego", "package writ.ext.deep\n\n"+text+"\n"))
 		if err == nil || !strings.Contains(err.Error(), "nested too deeply") {
 			t.Errorf("%s: %.200v", name, err)
 		}
@@ -50,7 +50,7 @@ func TestNestingIsBounded(t *testing.T) {
 // TestReadsMark: a tree reads an input that is only a mark where a rule's expression names it.
 func TestReadsMark(t *testing.T) {
 	for rule, want := range map[string]bool{`input.intent.args.input.region != "eu"`: true, `input.intent.args.skill == "x"`: false} {
-		e := must(policies.New(t.Context(), tried("ext/tried/tried.rego", denyAll+"	"+rule+"\n}\n")))
+		e := must(policies.New(tried("ext/tried/tried.rego", denyAll+"	"+rule+"\n}\n")))
 		if got := must(policies.ReadsMark(t.Context(), e, "intent", "args", "input")); got != want {
 			t.Errorf("%s: read: %v", rule, got)
 		}

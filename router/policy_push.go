@@ -46,7 +46,7 @@ func (r *Router) provePush(ctx context.Context, d *decision) error {
 	if err != nil {
 		return err
 	}
-	engine, err := policies.NewTree(ctx, tree)
+	engine, err := policies.NewTree(tree)
 	if err != nil {
 		return illegal("/intent/args/bundle", err.Error())
 	}

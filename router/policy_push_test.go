@@ -91,7 +91,7 @@ func TestPolicyPush(t *testing.T) {
 	broken := push(w, 10, func(s policies.Source) { s["x.rego"] = []byte("package x\n\ny if nothing\n") })
 	w.Want(w.Do(routertest.Intent{By: clerk, Tenant: "system", User: "carl", Type: "policy.push", Args: broken}), intents.RBACForbidden)
 
-	embedded, err := policies.New(t.Context(), policies.Embedded())
+	embedded, err := policies.New(policies.Embedded())
 	w.Must(err)
 	w.Policy = policies.NewLive(embedded)
 	again := w.Restart()
@@ -109,7 +109,7 @@ func TestPolicyPush(t *testing.T) {
 func TestPolicyOlder(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	w.Want(w.Admin("policy.push", push(w, 5, noSearch)), intents.OK)
-	e, err := policies.NewTree(t.Context(), policies.Tree{Source: policies.Embedded(), Revision: 4})
+	e, err := policies.NewTree(policies.Tree{Source: policies.Embedded(), Revision: 4})
 	w.Must(err)
 	r, err := router.New(router.Config{
 		Journal: w.Journal, Records: w.Journal, State: w.Dir, Bus: w.Bus, Key: w.Signer, KeySecret: routertest.KeySecret,

@@ -72,7 +72,7 @@ func changed(t *testing.T, name, content string) *policies.Engine {
 		t.Fatalf("no module %s", name)
 	}
 	source[name] = []byte(content)
-	e, err := policies.New(t.Context(), source)
+	e, err := policies.New(source)
 	if err != nil {
 		t.Fatal(err)
 	}

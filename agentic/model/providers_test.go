@@ -536,6 +536,7 @@ var providerTasks = []struct {
 	do   func(t *testing.T, c *client)
 }{
 	{"text", func(t *testing.T, c *client) {
+		t.Helper()
 		var h collector
 		r, err := c.ask(t, Request{}, h.on, answer{text: "forty two it is"})
 		if err != nil || r.Text != "forty two it is" || h.text() != r.Text || len(h.pieces) < 2 {
@@ -543,14 +544,17 @@ var providerTasks = []struct {
 		}
 	}},
 	{"call", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{Tools: lookTools()}, nil, answer{calls: []string{`{"n":1}`}})
 		wantCalls(t, r, err, `{"n":1}`)
 	}},
 	{"parallel calls", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{Tools: lookTools()}, nil, answer{calls: []string{`{"n":1}`, `"{\"n\":\"2\"}"`, `{"tags":"[\"a\"]","o":null}`}})
 		wantCalls(t, r, err, `{"n":1}`, `{"n":2}`, `{"tags":["a"]}`)
 	}},
 	{"results", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{Tools: lookTools()}, nil, answer{text: "I look.", calls: []string{`{"n":1}`, `{"n":2}`}})
 		if err != nil {
 			t.Fatal(err)
@@ -564,6 +568,7 @@ var providerTasks = []struct {
 		c.wantBack(t, first)
 	}},
 	{"only calls", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{Tools: lookTools()}, nil, answer{calls: []string{`{"n":1}`}})
 		if err != nil {
 			t.Fatal(err)
@@ -576,21 +581,25 @@ var providerTasks = []struct {
 		c.wantBack(t, first)
 	}},
 	{"structured output", func(t *testing.T, c *client) {
+		t.Helper()
 		tools := []Tool{{Name: "choose", Description: "Ends.", Schema: json.RawMessage(complexSchema)}}
 		r, err := c.ask(t, Request{Tools: tools, Choice: ChoiceRequired}, nil, answer{final: `{"kind":"a","where":"{\"name\":\"x\"}","mail":null}`})
 		wantCalls(t, r, err, `{"kind":"a","where":{"name":"x"},"mail":null}`)
 	}},
 	{"token limit", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{}, nil, answer{text: "it is fo", finish: c.server.p.cut})
 		if err != nil || r.Text != "it is fo"+cutMark {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}},
 	{"refusal", func(t *testing.T, c *client) {
+		t.Helper()
 		_, err := c.ask(t, Request{}, nil, answer{refusal: "I cannot help with that."})
 		wantError(t, err, false, "refused to answer")
 	}},
 	{"call as text", func(t *testing.T, c *client) {
+		t.Helper()
 		for _, pure := range []bool{true, false} {
 			tools := lookTools()
 			tools[0].Pure = pure
@@ -607,18 +616,21 @@ var providerTasks = []struct {
 		}
 	}},
 	{"no usage", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{}, nil, answer{text: strings.Repeat("word ", 100), dropsUsage: true})
 		if err != nil || !r.Usage.Estimated || r.Usage.InputTokens < 10 || r.Usage.OutputTokens < 100 {
 			t.Errorf("%+v, %v", r, err)
 		}
 	}},
 	{"retry after", func(t *testing.T, c *client) {
+		t.Helper()
 		r, err := c.ask(t, Request{}, nil, answer{busy: true}, answer{text: "fine"})
 		if err != nil || r.Text != "fine" || !slices.Equal(c.waits, []time.Duration{37 * time.Second}) {
 			t.Errorf("%+v, %v, waits %v", r, err, c.waits)
 		}
 	}},
 	{"idle stream", func(t *testing.T, c *client) {
+		t.Helper()
 		var h collector
 		r, err := c.ask(t, Request{}, h.on, answer{hangs: true}, answer{text: "fine"})
 		if err != nil || r.Text != "fine" || h.text() != "fine" {
@@ -626,6 +638,7 @@ var providerTasks = []struct {
 		}
 	}},
 	{"takeover", func(t *testing.T, c *client) { // of a conversation that another model began
+		t.Helper()
 		other := &Response{Text: "", Calls: []Call{{"call.0|123456789012345678901234567890123456789", "look", `{"n":1}`}, {"1", "look", "{}"}}, Opaque: &Opaque{
 			Model: "openai:other", Members: Members{"reasoning_content": json.RawMessage(`"hm"`)}, Calls: []Members{{"extra_content": json.RawMessage(`{"google":{}}`)}, nil},
 		}}

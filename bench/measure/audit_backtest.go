@@ -25,13 +25,13 @@ deny contains {"id": "bench.reads", "reason": "Files are not read."} if input.in
 // backtest tries a stricter policy on the log: today's and the new one decide
 // every intent with the engine that decides in production, each distinct question once.
 func (m madeLog) backtest(ctx context.Context, bare float64) (rows []Row, err error) {
-	today, err := policies.New(ctx, policies.Embedded())
+	today, err := policies.New(policies.Embedded())
 	if err != nil {
 		return nil, err
 	}
 	source := maps.Clone(policies.Embedded())
 	source["ext/bench.rego"] = []byte(stricter)
-	next, err := policies.New(ctx, source)
+	next, err := policies.New(source)
 	if err != nil {
 		return nil, err
 	}

@@ -78,7 +78,7 @@ func newWorldOn(ctx context.Context, dir string, now func() time.Time, open open
 	if w.keys, err = keydir.Create(filepath.Join(dir, "keys")); err != nil {
 		return w, err
 	}
-	engine, err := policies.New(ctx, policies.Embedded())
+	engine, err := policies.New(policies.Embedded())
 	if err != nil {
 		return w, err
 	}

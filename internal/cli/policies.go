@@ -221,7 +221,7 @@ func policyPush(c *command) {
 // directory can be read.
 func (c *command) unmatchedInPolicy(tree policies.Source, types *catalog.Catalog) string {
 	d, err := c.rebuildState()
-	engine, broken := policies.New(c.Context(), tree)
+	engine, broken := policies.New(tree)
 	if err != nil || broken != nil {
 		return ""
 	}
@@ -268,7 +268,7 @@ func namedOn(ctx context.Context, place string, base policies.Source) (*policies
 			return nil, malformed(err)
 		}
 	}
-	e, err := policies.New(ctx, tree)
+	e, err := policies.New(tree)
 	if err != nil {
 		return nil, malformed(err)
 	}
@@ -325,7 +325,7 @@ func (c *command) backtest(bundle, policy string, o audit.Trial) (b audit.Backte
 		if o.Today == nil {
 			source, err := audit.PolicyInForce(c.Context(), a.Source)
 			if err == nil {
-				o.Today, err = policies.New(c.Context(), source)
+				o.Today, err = policies.New(source)
 			}
 			if err != nil {
 				return malformed(fmt.Errorf("today's policy: %w: name one with --today", err))

@@ -102,7 +102,7 @@ type World struct {
 // engine of the embedded policies, compiled once for all tests. The result does not depend on the
 // load of the machine.
 var engine = sync.OnceValues(func() (*policies.Engine, error) {
-	e, err := policies.New(context.Background(), policies.Embedded())
+	e, err := policies.New(policies.Embedded())
 	if err != nil {
 		return nil, err
 	}
