@@ -55,7 +55,7 @@ func (r *replayer) explain(ctx context.Context, j *job, origin string) (Decision
 	if err != nil {
 		return x, err
 	}
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir.Tenant(e.Principal().Tenant))
+	engine, err := r.engine(d.PolicyDigest, j.dir.Tenant(e.Principal().Tenant))
 	var cannot unreplayable
 	if errors.As(err, &cannot) {
 		return x, errors.New(string(cannot))

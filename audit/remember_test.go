@@ -22,7 +22,7 @@ func TestReplayRemembersItsOwn(t *testing.T) {
 	for i, tenant := range []string{"acme", "globex"} {
 		var e *policies.Engine
 		for range 2 {
-			if e, err = r.engine(t.Context(), "", state.New().Directory().Tenant(tenant)); err != nil {
+			if e, err = r.engine("", state.New().Directory().Tenant(tenant)); err != nil {
 				t.Fatal(err)
 			}
 			if _, err := e.Decide(t.Context(), map[string]any{"intent": map[string]any{"type": "plan"}}); err != nil {

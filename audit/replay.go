@@ -179,7 +179,7 @@ const patience = 5
 
 // judge is stage 7, with the policy of then over the directory of then.
 func (r *replayer) judge(ctx context.Context, j *job, e *intents.Envelope, d intents.Decision, f intents.DecisionInputs) (res policies.Result, broken bool, err error) {
-	engine, err := r.engine(ctx, d.PolicyDigest, j.dir.Tenant(e.Principal().Tenant))
+	engine, err := r.engine(d.PolicyDigest, j.dir.Tenant(e.Principal().Tenant))
 	if err != nil {
 		return res, false, err
 	}
@@ -251,14 +251,14 @@ func agree(d intents.Decision, verdict intents.Verdict, code intents.Code, ids [
 
 // engine is a policy of then over the data that a tenant had then. It remembers what it decided itself,
 // by all that the policy can read, so that each distinct question is evaluated once.
-func (r *replayer) engine(ctx context.Context, digest string, data state.Tenant) (*policies.Engine, error) {
+func (r *replayer) engine(digest string, data state.Tenant) (*policies.Engine, error) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	key := engineKey{digest, data}
 	if e := r.engines[key]; e != nil {
 		return e, nil
 	}
-	policy, err := r.policy(ctx, digest)
+	policy, err := r.policy(digest)
 	if err != nil {
 		return nil, err
 	}
@@ -278,7 +278,7 @@ func (r *replayer) engine(ctx context.Context, digest string, data state.Tenant)
 const maxPolicies, maxEngines = 64, 1024
 
 // policy is a policy of then. The lock is held.
-func (r *replayer) policy(ctx context.Context, digest string) (*policies.Engine, error) {
+func (r *replayer) policy(digest string) (*policies.Engine, error) {
 	if e := r.policies[digest]; e != nil {
 		return e, nil
 	}

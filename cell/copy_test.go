@@ -15,7 +15,7 @@ import (
 // TestCopyKeys: a copy has the keys of the roles, including those made since, and not the root key,
 // which is offline.
 func TestCopyKeys(t *testing.T) {
-	engine, err := policies.Feed{}.Engine(t.Context())
+	engine, err := policies.Feed{}.Engine()
 	must(t, err)
 	cell, to := filepath.Join(t.TempDir(), "cell"), t.TempDir()
 	_, err = Create(cell, engine, catalog.Builtin())

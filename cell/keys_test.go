@@ -18,7 +18,7 @@ import (
 // TestPublished: the public keys of a directory are read again when they change; a file that is
 // older, of another log or unreadable changes nothing. The private key follows.
 func TestPublished(t *testing.T) {
-	engine, err := policies.Feed{}.Engine(t.Context())
+	engine, err := policies.Feed{}.Engine()
 	must(t, err)
 	root := filepath.Join(t.TempDir(), "cell")
 	_, err = Create(root, engine, catalog.Builtin())

@@ -2,7 +2,6 @@ package policies
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"maps"
@@ -22,7 +21,7 @@ type Report struct {
 
 // Check compiles a tree and its tests as strictly as New does, and reports what it reads. The
 // error lists all faults, one a line.
-func Check(ctx context.Context, s Source) (Report, error) {
+func Check(s Source) (Report, error) {
 	e, err := New(s)
 	if err != nil {
 		return Report{}, explained(err)

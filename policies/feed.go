@@ -19,7 +19,7 @@ type Feed struct {
 type Extension struct{ Name, Dir string }
 
 // Engine reads the directories and compiles their trees.
-func (f Feed) Engine(ctx context.Context) (*Engine, error) {
+func (f Feed) Engine() (*Engine, error) {
 	source, err := f.Load()
 	if err != nil {
 		return nil, err

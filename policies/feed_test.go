@@ -49,7 +49,7 @@ func TestFollow(t *testing.T) {
 	put(source(tiny))
 	write(t, filepath.Join(night, "night.rego"), []byte(ext))
 	f := Feed{Dir: main, Extensions: []Extension{{"night", night}}}
-	e, err := f.Engine(t.Context())
+	e, err := f.Engine()
 	if err != nil {
 		t.Fatal(err)
 	}

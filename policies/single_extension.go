@@ -1,7 +1,6 @@
 package policies
 
 import (
-	"context"
 	"maps"
 	"slices"
 	"strings"
@@ -57,15 +56,15 @@ func packagesOf(s Source) map[string]string {
 
 // CheckAny is Check for a tree that decides, or for an extension by itself: the report then has
 // only its rules, its digest, and its reads.
-func CheckAny(ctx context.Context, s Source) (Report, error) {
+func CheckAny(s Source) (Report, error) {
 	if !IsExtension(s) {
-		return Check(ctx, s)
+		return Check(s)
 	}
 	whole, err := Single(s)
 	if err != nil {
 		return Report{}, explained(err)
 	}
-	r, err := Check(ctx, whole)
+	r, err := Check(whole)
 	if err != nil {
 		return Report{}, err
 	}

@@ -26,7 +26,7 @@ func TestCheckExtension(t *testing.T) {
 	if !policies.IsExtension(s) || policies.IsExtension(policies.Embedded()) || policies.IsExtension(policies.Source{}) {
 		t.Error("not told apart from a tree")
 	}
-	r, err := policies.CheckAny(t.Context(), s)
+	r, err := policies.CheckAny(s)
 	if err != nil || len(r.Rules) != 1 || r.Rules[0].ID != "night.calls" || r.Rules[0].File != "night.rego" || r.Digest != s.Digest() {
 		t.Errorf("%+v %v", r, err)
 	}
@@ -35,7 +35,7 @@ func TestCheckExtension(t *testing.T) {
 		"a wrong rule":    {"night.rego", strings.Replace(night, "input.intent.type", "inptu.intent.type", 1), "inptu"},
 		"data":            {"data.json", "{}", "an extension has no data files"},
 	} {
-		if _, err := policies.CheckAny(t.Context(), policies.Source{x.file: []byte(x.text)}); err == nil || !strings.Contains(err.Error(), x.want) {
+		if _, err := policies.CheckAny(policies.Source{x.file: []byte(x.text)}); err == nil || !strings.Contains(err.Error(), x.want) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

@@ -7,7 +7,7 @@ import (
 
 // TestCheck: the report of Check on sound and unsound trees.
 func TestCheck(t *testing.T) {
-	r, err := Check(t.Context(), Embedded())
+	r, err := Check(Embedded())
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -20,7 +20,7 @@ func TestCheck(t *testing.T) {
 		}
 	}
 	noisy := strings.Replace(tiny, `input.intent.type != "unlisted"`, `input.now != input.constraints.idempotency_key`, 1)
-	if r, err = Check(t.Context(), source(noisy)); err != nil || len(r.Volatile) != 2 {
+	if r, err = Check(source(noisy)); err != nil || len(r.Volatile) != 2 {
 		t.Errorf("reads %v, warns of %v, %v", r.Reads, r.Volatile, err)
 	}
 	for name, c := range map[string]struct {
@@ -34,7 +34,7 @@ func TestCheck(t *testing.T) {
 		"no metadata": {source(tiny, "package writ.ext.x\n\ndeny contains {} if input.x\n"), "METADATA"},
 		"bad test":    {Source{"a.rego": []byte(tiny), "a_test.rego": []byte("package x\n\ntest_y if nothing\n")}, "nothing"},
 	} {
-		if _, err := Check(t.Context(), c.source); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "forbidden") != strings.Contains(c.says, "forbidden") {
+		if _, err := Check(c.source); err == nil || !strings.Contains(err.Error(), c.says) || strings.Contains(err.Error(), "forbidden") != strings.Contains(c.says, "forbidden") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}

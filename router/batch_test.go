@@ -397,8 +397,7 @@ func TestBatchRevoked(t *testing.T) {
 	task := started(w, catalog.Once)
 	usual := w.Bus.Executor("skill.call")
 	w.Bus.On("skill.call", func(ctx context.Context, c routertest.Call) intents.Report {
-		//nolint:contextcheck // another caller's intent
-		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK)
+		w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:01Z"}), intents.OK) //nolint:contextcheck // another caller's intent
 		return usual(ctx, c)
 	})
 	b := submitted(w, batchOf(calls(w, task, 3)...), intents.GrantInvalid)

@@ -289,7 +289,7 @@ func (e Examination) policy(ctx context.Context) []Finding {
 	if _, err := catalog.Open(e.Catalog); err != nil {
 		return []Finding{wrong("catalog", err, "mend the file, or leave --catalog out")}
 	}
-	engine, err := e.Policy.Engine(ctx)
+	engine, err := e.Policy.Engine()
 	if err != nil {
 		return []Finding{wrong("policy", err, "see writ policy check")}
 	}

@@ -49,7 +49,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 			list = append(list, warned("names", u.String(), "correct the name, or leave it out: writ skill list and writ registry list show what there is"))
 		}
 	}
-	if engine, err := e.Policy.Engine(ctx); err == nil { // else policy reports it
+	if engine, err := e.Policy.Engine(); err == nil { // else policy reports it
 		for _, u := range datadir.UnmatchedInPolicy(engine, d, types, versions) {
 			list = append(list, warned("names", u.String(), "correct the name in the policy, if it is not one that comes later"))
 		}

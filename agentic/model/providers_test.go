@@ -189,14 +189,20 @@ var providers = []provider{
 		leak: `{"name":"look","arguments":{"n":1}}`,
 		refusals: []refusal{
 			openaiID,
-			{"`max_tokens`", "https://github.com/griptape-ai/ComfyUI-Griptape/issues/312", hasParam("max_tokens"), 400,
-				`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`},
-			{"`temperature`", "https://github.com/decolua/9router/issues/560", func(b body) bool { return b.has("temperature") && b["temperature"] != 1.0 }, 400,
-				`{"error":{"message":"Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported.","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`},
+			{
+				"`max_tokens`", "https://github.com/griptape-ai/ComfyUI-Griptape/issues/312", hasParam("max_tokens"), 400,
+				`{"error":{"message":"Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.","type":"invalid_request_error","param":"max_tokens","code":"unsupported_parameter"}}`,
+			},
+			{
+				"`temperature`", "https://github.com/decolua/9router/issues/560", func(b body) bool { return b.has("temperature") && b["temperature"] != 1.0 }, 400,
+				`{"error":{"message":"Unsupported value: 'temperature' does not support 0 with this model. Only the default (1) value is supported.","type":"invalid_request_error","param":"temperature","code":"unsupported_value"}}`,
+			},
 			{"`stop`", "https://github.com/huggingface/smolagents/issues/1671", hasParam("stop"), 400, unsupported("stop")},
 			{"`parallel_tool_calls`", "https://github.com/tensorzero/tensorzero/issues/2805", hasParam("parallel_tool_calls"), 400, unsupported("parallel_tool_calls")},
-			{"tools unless `reasoning_effort` is `none`", "https://github.com/BerriAI/litellm/pull/34569", func(b body) bool { return b.has("tools") && b["reasoning_effort"] != "none" }, 400,
-				`{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.","type":"invalid_request_error","param":"reasoning_effort","code":null}}`},
+			{
+				"tools unless `reasoning_effort` is `none`", "https://github.com/BerriAI/litellm/pull/34569", func(b body) bool { return b.has("tools") && b["reasoning_effort"] != "none" }, 400,
+				`{"error":{"message":"Function tools with reasoning_effort are not supported for gpt-5.6 in /v1/chat/completions. To use function tools, use /v1/responses or set reasoning_effort to 'none'.","type":"invalid_request_error","param":"reasoning_effort","code":null}}`,
+			},
 		},
 	},
 	{
@@ -250,8 +256,10 @@ var providers = []provider{
 		usage: `"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107,"prompt_cache_hit_tokens":60,"prompt_cache_miss_tokens":40}`,
 		leak:  "<tool_call>{\"name\":\"look\",\"arguments\":{\"n\":1}}</tool_call>",
 		refusals: []refusal{
-			{"`tool_choice: required`", "https://github.com/deepseek-ai/DeepSeek-V3/issues/1376", func(b body) bool { return b["tool_choice"] == "required" }, 400,
-				`{"error":{"message":"Thinking mode does not support this tool_choice","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`},
+			{
+				"`tool_choice: required`", "https://github.com/deepseek-ai/DeepSeek-V3/issues/1376", func(b body) bool { return b["tool_choice"] == "required" }, 400,
+				`{"error":{"message":"Thinking mode does not support this tool_choice","type":"invalid_request_error","param":null,"code":"invalid_request_error"}}`,
+			},
 			{"calls without `reasoning_content`", "https://api-docs.deepseek.com/guides/thinking_mode", func(b body) bool {
 				return slices.ContainsFunc(b.messages(), func(m body) bool { return len(m.calls()) > 0 && !m.has("reasoning_content") })
 			}, 400, "{\"error\":{\"message\":\"The `reasoning_content` in the thinking mode must be passed back to the API.\",\"type\":\"invalid_request_error\",\"param\":null,\"code\":\"invalid_request_error\"}}"},
@@ -262,8 +270,10 @@ var providers = []provider{
 		usage: `"usage":{"prompt_tokens":100,"completion_tokens":7,"total_tokens":107}`,
 		leak:  `[TOOL_CALLS][{"name":"look","arguments":{"n":1}}]`,
 		refusals: []refusal{
-			{refusalID + "nine letters or digits", "https://github.com/anomalyco/opencode/issues/1680", idBeyond(`^[A-Za-z0-9]{9}$`), 400,
-				`{"object":"error","message":"Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.","type":"invalid_function_call","param":null,"code":"3280"}`},
+			{
+				refusalID + "nine letters or digits", "https://github.com/anomalyco/opencode/issues/1680", idBeyond(`^[A-Za-z0-9]{9}$`), 400,
+				`{"object":"error","message":"Tool call id was call_0fypS1hVX but must be a-z, A-Z, 0-9, with a length of 9.","type":"invalid_function_call","param":null,"code":"3280"}`,
+			},
 			{"`user` after `tool`", "https://github.com/avante-corp/avante.nvim/issues/2562", func(b body) bool {
 				all := b.messages()
 				for i := 1; i < len(all); i++ {
@@ -294,10 +304,14 @@ var providers = []provider{
 			{"empty texts", "https://github.com/anthropics/claude-code/issues/59812", func(b body) bool {
 				return slices.ContainsFunc(b.messages(), func(m body) bool { text, is := m["content"].(string); return is && strings.TrimSpace(text) == "" })
 			}, 400, `{"error":{"code":"invalid_request_error","message":"messages: text content blocks must be non-empty","type":"invalid_request_error","param":null}}`},
-			{"`temperature`", "https://github.com/RooCodeInc/Roo-Code/issues/12162", hasParam("temperature"), 400,
-				"{\"error\":{\"code\":\"invalid_request_error\",\"message\":\"`temperature` is deprecated for this model.\",\"type\":\"invalid_request_error\",\"param\":null}}"},
-			{refusalID + "`[A-Za-z0-9_-]+`", "https://github.com/HKUDS/nanobot/pull/4356", idBeyond(`^[a-zA-Z0-9_-]+$`), 400,
-				`{"error":{"code":"invalid_request_error","message":"messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'","type":"invalid_request_error","param":null}}`},
+			{
+				"`temperature`", "https://github.com/RooCodeInc/Roo-Code/issues/12162", hasParam("temperature"), 400,
+				"{\"error\":{\"code\":\"invalid_request_error\",\"message\":\"`temperature` is deprecated for this model.\",\"type\":\"invalid_request_error\",\"param\":null}}",
+			},
+			{
+				refusalID + "`[A-Za-z0-9_-]+`", "https://github.com/HKUDS/nanobot/pull/4356", idBeyond(`^[a-zA-Z0-9_-]+$`), 400,
+				`{"error":{"code":"invalid_request_error","message":"messages.1.content.0.tool_use.id: String should match pattern '^[a-zA-Z0-9_-]+$'","type":"invalid_request_error","param":null}}`,
+			},
 		},
 	},
 	{

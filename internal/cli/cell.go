@@ -25,7 +25,7 @@ var cellRows = []row{
 
 func cellCreate(c *command) {
 	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
-		policy, err := policyFeed(cfg).Engine(c.Context())
+		policy, err := policyFeed(cfg).Engine()
 		if err != nil {
 			return answer{}, malformed(err)
 		}

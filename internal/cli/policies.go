@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"context"
 	"encoding/base64"
 	"errors"
 	"fmt"
@@ -42,7 +41,7 @@ func policyCheck(c *command) {
 		if err != nil {
 			return answer{}, err
 		}
-		r, err := policies.CheckAny(c.Context(), tree)
+		r, err := policies.CheckAny(tree)
 		if err != nil {
 			return answer{}, err
 		}
@@ -190,7 +189,7 @@ func policyPush(c *command) {
 		if *revision < 1 {
 			return answer{}, usage(errors.New("--revision: must be at least 1"))
 		}
-		if _, err := policies.Check(c.Context(), tree); err != nil {
+		if _, err := policies.Check(tree); err != nil {
 			return answer{}, err
 		}
 		raw, err := policies.BuildBundle(policies.Tree{Source: tree, Revision: *revision})
@@ -233,7 +232,7 @@ func policyExplain(c *command) {
 	c.ids = &recordedIntents
 	policy := c.Flags().String("policy", "", "directory to decide with, instead of the recorded policy")
 	c.ofRecord(func(a *datadir.Archive, args []string) (answer, error) {
-		instead, err := namedEngine(c.Context(), *policy)
+		instead, err := namedEngine(*policy)
 		if err != nil {
 			return answer{}, err
 		}
@@ -250,12 +249,12 @@ func policyExplain(c *command) {
 }
 
 // namedEngine compiles the tree that a flag names, an extension on the embedded one; none: nil.
-func namedEngine(ctx context.Context, place string) (*policies.Engine, error) {
-	return namedOn(ctx, place, policies.Embedded())
+func namedEngine(place string) (*policies.Engine, error) {
+	return namedOn(place, policies.Embedded())
 }
 
 // namedOn is namedEngine with an extension on another tree.
-func namedOn(ctx context.Context, place string, base policies.Source) (*policies.Engine, error) {
+func namedOn(place string, base policies.Source) (*policies.Engine, error) {
 	if place == "" {
 		return nil, nil
 	}
@@ -281,7 +280,7 @@ func policyBacktest(c *command) {
 	c.dataFlag()
 	c.stands = nil // a bundle needs none
 	c.answer = func([]string) (a answer, err error) {
-		if o.Today, err = namedEngine(c.Context(), today); err != nil {
+		if o.Today, err = namedEngine(today); err != nil {
 			return a, err
 		}
 		if show, done := c.bar(); show != nil {
@@ -348,5 +347,5 @@ func (c *command) trialOf(policy string, today *policies.Engine) (*policies.Engi
 	if today != nil {
 		base = today.Source()
 	}
-	return namedOn(c.Context(), policy, base)
+	return namedOn(policy, base)
 }

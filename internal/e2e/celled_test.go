@@ -38,7 +38,7 @@ func inCell() bool { return os.Getenv(cellVariable) != "" }
 func startCell(t *testing.T, s setup) *system {
 	t.Helper()
 	at := filepath.Join(t.TempDir(), "cell")
-	engine, err := policies.Feed{}.Engine(t.Context())
+	engine, err := policies.Feed{}.Engine()
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -47,7 +47,7 @@ var second = map[string]string{"gateway": "frames", "recorder": "teller"}
 func newCell(t *testing.T, instances ...string) *testCell {
 	t.Helper()
 	c := &testCell{T: t, dir: filepath.Join(t.TempDir(), "cell"), seeds: filepath.Join(t.TempDir(), "seeds"), shared: t.TempDir()}
-	engine, err := policies.Feed{}.Engine(t.Context())
+	engine, err := policies.Feed{}.Engine()
 	must(t, err)
 	types, err := catalog.Open(acmeCatalog)
 	must(t, err)

@@ -99,8 +99,8 @@ func (n *Node) recover(ctx context.Context) error {
 }
 
 // loadPolicy reads the policy from its place and compiles it.
-func (n *Node) loadPolicy(ctx context.Context) error {
-	engine, err := n.cfg.Policy.Engine(ctx)
+func (n *Node) loadPolicy(context.Context) error {
+	engine, err := n.cfg.Policy.Engine()
 	if err != nil {
 		return err
 	}
