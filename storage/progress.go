@@ -12,19 +12,17 @@ import (
 // Progress is the position that a follower of the journal has reached. Safe for concurrent
 // use.
 type Progress struct {
-	wake    chan struct{}
-	awaited chan struct{} // somebody waits in Reach
-	began   time.Time     // when Gather returned last; of its caller
+	wake  chan struct{}
+	began time.Time // when Gather returned last; of its caller
 
 	mu      sync.Mutex    // guards what follows
 	reached int64         // position after the last record that was read
-	waiting int           // calls of Reach that wait
 	moved   chan struct{} // closed whenever reached changes
 }
 
 // NewProgress has reached nothing.
 func NewProgress() *Progress {
-	return &Progress{wake: make(chan struct{}, 1), awaited: make(chan struct{}, 1), moved: make(chan struct{})}
+	return &Progress{wake: make(chan struct{}, 1), moved: make(chan struct{})}
 }
 
 // Wake signals new records. It never blocks.
@@ -38,19 +36,17 @@ func (p *Progress) Wake() {
 // Notify receives once there are new records, for the one who follows.
 func (p *Progress) Notify() <-chan struct{} { return p.wake }
 
-// Gather waits at least gathering for more records, and at most mostGathering; unawaited longer where
-// nobody waits in Reach. What is read here is for people, not for decisions, so that a moment later
-// does no harm.
+// Gather waits at least gathering for more records, and at most mostGathering. What is read here is
+// for people, not for decisions, so that a moment later does no harm.
 const (
 	gathering     = 30 * time.Millisecond
 	mostGathering = 150 * time.Millisecond
-	unawaited     = 100 * time.Millisecond
 )
 
 // Gather waits until there are new records, and a moment for more of them: many commits of
 // the journal become one of the reader. The moment is as long as the caller took for the last
-// ones, so that under load it works half of the time at most, and longer as long as nobody waits
-// for them. The error is that of ctx. One goroutine calls it.
+// ones, so that under load it works half of the time at most. The error is that of ctx. One
+// goroutine calls it.
 func (p *Progress) Gather(ctx context.Context) error {
 	more := gathering
 	if !p.began.IsZero() {
@@ -61,32 +57,8 @@ func (p *Progress) Gather(ctx context.Context) error {
 	case <-ctx.Done():
 		return ctx.Err()
 	case <-p.wake:
+		return clock.Sleep(ctx, more)
 	}
-	if err := clock.Sleep(ctx, more); err != nil {
-		return err
-	}
-	select { // of one who no longer waits
-	case <-p.awaited:
-	default:
-	}
-	if p.isAwaited() {
-		return nil
-	}
-	longer := time.NewTimer(unawaited)
-	defer longer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-p.awaited:
-	case <-longer.C:
-	}
-	return nil
-}
-
-func (p *Progress) isAwaited() bool {
-	p.mu.Lock()
-	defer p.mu.Unlock()
-	return p.waiting > 0
 }
 
 // Reached is the position after the last record that was read.
@@ -107,11 +79,6 @@ func (p *Progress) Move(position int64) {
 
 // Reach waits until every record before a position was read. The error is that of ctx.
 func (p *Progress) Reach(ctx context.Context, position int64) error {
-	if p.Reached() >= position {
-		return nil
-	}
-	p.await(+1)
-	defer p.await(-1)
 	for {
 		p.mu.Lock()
 		reached, moved := p.reached, p.moved
@@ -124,20 +91,6 @@ func (p *Progress) Reach(ctx context.Context, position int64) error {
 		case <-ctx.Done():
 			return fmt.Errorf("%d of %d records are read: %w", reached, position, ctx.Err())
 		}
-	}
-}
-
-// await counts those who wait.
-func (p *Progress) await(n int) {
-	p.mu.Lock()
-	p.waiting += n
-	p.mu.Unlock()
-	if n < 0 {
-		return
-	}
-	select {
-	case p.awaited <- struct{}{}:
-	default:
 	}
 }
 
