@@ -289,6 +289,18 @@ func (n *Node) forgetFailure() {
 	}
 }
 
+// makeKeys makes the keys of a directory without a journal, which is made next.
+//
+// Crash: the next start makes those that are missing. Had the journal been made first, a crash
+// between the two would leave what looks like a log whose keys are lost.
+func (n *Node) makeKeys(context.Context) error {
+	if made, err := datadir.HasJournal(n.cfg.Dir); err != nil || made {
+		return err
+	}
+	_, err := keydir.Create(datadir.Keys(n.cfg.Dir))
+	return err
+}
+
 // begin loads the keys, and makes keys and genesis at a first start.
 func (n *Node) begin(ctx context.Context) error {
 	if n.journal.Next() == 0 {

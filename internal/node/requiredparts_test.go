@@ -108,6 +108,28 @@ func TestCutFirstStart(t *testing.T) {
 	}
 }
 
+// The keys are there before the journal: a start that ends between the two would leave a journal
+// without keys, and the next start would take them for lost.
+func TestKeysBeforeJournal(t *testing.T) {
+	dir := filepath.Join(t.TempDir(), "data")
+	inTheWay := filepath.Join(dir, "keys", "root.pem")
+	if err := os.MkdirAll(inTheWay, 0o700); err != nil {
+		t.Fatal(err)
+	}
+	n, err := Open(t.Context(), config(dir))
+	_ = n.close()
+	if err == nil {
+		t.Fatal("it opens without keys")
+	}
+	if _, err := os.Stat(filepath.Join(dir, "journal", "journal.db")); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("the journal was made before the keys: %v", err)
+	}
+	if err := os.Remove(inTheWay); err != nil {
+		t.Fatal(err)
+	}
+	begun(t, config(dir))
+}
+
 // close of a node that may not have been opened.
 func (n *Node) close() error {
 	if n == nil {

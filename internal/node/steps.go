@@ -62,6 +62,7 @@ func (n *Node) openSteps(ctx context.Context) error {
 		{n.needsBlobs(), n.openBlobs},
 		{!n.standalone(), n.openKeys},
 		{!n.standalone(), n.joinCluster},
+		{n.standalone(), n.makeKeys},
 		{n.standalone(), n.openJournal},
 		{n.standalone(), n.checkJournal},
 		{n.standalone(), n.begin},
