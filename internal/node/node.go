@@ -179,6 +179,7 @@ type Node struct {
 	APIKey               string
 	KeyInUse, KeyUnknown bool
 	KeyWeak              bool // the given one can be guessed
+	firstKeyChecked      bool
 }
 
 // Open prepares a node: it locks the data directory, opens the stores, which replays the
@@ -297,8 +298,20 @@ func (n *Node) makeKeys(context.Context) error {
 	if made, err := datadir.HasJournal(n.cfg.Dir); err != nil || made {
 		return err
 	}
+	if err := n.checkFirstKey(); err != nil {
+		return err
+	}
 	_, err := keydir.Create(datadir.Keys(n.cfg.Dir))
 	return err
+}
+
+// checkFirstKey refuses a weak first key before anything is made. It says once what it accepts.
+func (n *Node) checkFirstKey() error {
+	if n.cfg.FirstKey == "" || n.firstKeyChecked {
+		return nil
+	}
+	n.firstKeyChecked = true
+	return n.checkKey(n.cfg.FirstKey)
 }
 
 // begin loads the keys, and makes keys and genesis at a first start.
@@ -319,10 +332,8 @@ func (n *Node) begin(ctx context.Context) error {
 
 // beginLog makes the keys that are missing, and the genesis.
 func (n *Node) beginLog(ctx context.Context) error {
-	if n.cfg.FirstKey != "" {
-		if err := n.checkKey(n.cfg.FirstKey); err != nil {
-			return err
-		}
+	if err := n.checkFirstKey(); err != nil {
+		return err
 	}
 	keys, err := keydir.Create(datadir.Keys(n.cfg.Dir))
 	if err != nil {
