@@ -114,7 +114,8 @@ func TestLockOfTheSameStep(t *testing.T) {
 // TestLockRace: of tasks that want one lock at once, exactly one gets it.
 func TestLockRace(t *testing.T) {
 	b := open(t)
-	const writers = 8
+	// All move one clock: together they wait less than the lease, however they are scheduled.
+	const writers = int(memory.LockLease / memory.LockWait)
 	var group sync.WaitGroup
 	won := make(chan string, writers)
 	list := make([]executortest.Intent, writers)
