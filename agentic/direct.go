@@ -29,14 +29,16 @@ import (
 // A first request has the schemas of the best-ranked skills: of as many pure ones, which are tools,
 // and of those that change something among as many.
 const (
-	ranked = 8
-	loaded = 20 // to find them
+	ranked     = 8
+	candidates = 20 // that are loaded to find them
 )
 
 // direct is the conversation that a task takes over.
 type direct struct {
 	Message string   `json:"message"` // of the user, as the planner's model read it
 	Skills  []string `json:"skills"`  // ranked before any result
+	// Others are agents that a plan may name.
+	Others []catalog.OtherAgent `json:"others,omitempty"`
 	// Reply is the first reply, whose calls the task makes.
 	Reply model.Response `json:"reply"`
 }
@@ -59,7 +61,7 @@ var builtinNames = map[string]bool{findSkillsTool.Name: true, loadSkillTool.Name
 // with their ids.
 func (w *planning) offer(ctx context.Context, found []catalog.SkillHit) (tools []*tool, ids []string, err error) {
 	var names []string
-	for _, s := range found[:min(len(found), loaded)] {
+	for _, s := range found[:min(len(found), candidates)] {
 		names = append(names, s.Name)
 	}
 	if err := w.loadNew(ctx, names); err != nil {
@@ -92,7 +94,7 @@ func (w *planning) handOver(ctx context.Context, message string, skills, offered
 	if err := w.submit(ctx, "plan", intent, &plan); err != nil {
 		return err
 	}
-	w.reply = planReply{Plan: &plan, Direct: &direct{Message: message, Skills: skills, Reply: *reply}}
+	w.reply = planReply{Plan: &plan, Direct: &direct{Message: message, Skills: skills, Others: w.others, Reply: *reply}}
 	return nil
 }
 
@@ -116,7 +118,7 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 	}
 	tools = append(tools, newTool(tool{Tool: execPythonTool, call: called(w.python)}),
 		newTool(tool{Tool: readLinesTool, usable: w.canRead, call: called(w.readLines)}),
-		newTool(tool{Tool: planTool, output: true, call: called(func(_ context.Context, _ string, a planArgs) (any, error) {
+		newTool(tool{Tool: planToolFor(from.Others), output: true, call: called(func(_ context.Context, _ string, a planArgs) (any, error) {
 			w.written = &written{a, from.Skills}
 			return nil, nil
 		})}))
@@ -130,6 +132,8 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 	switch {
 	case err != nil:
 		return err
+	case w.written != nil && len(w.written.Plan.Steps) == 0 && w.written.Plan.Answer != "":
+		text, w.written = w.written.Plan.Answer, nil
 	case w.written != nil:
 		return &stopError{reason: "the request needs a plan"}
 	}

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -14,37 +15,13 @@ import (
 	"aob.dev/writ/state/agents"
 )
 
-var inputs = map[catalog.Effect]json.RawMessage{
-	catalog.Pure: json.RawMessage(`{"type":"object"}`), catalog.Idempotent: json.RawMessage(`{"type":"object"}`),
-	catalog.Once: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}},"required":["order"]}`),
-}
-
-// effects has the core offer skills of which one changes data.
-func effects(c *core, effect map[string]catalog.Effect) {
+// shop has the core offer a skill of each effect.
+func shop(c *core) {
 	managed(c)
-	var found catalog.SkillFindResult
-	for name := range effect {
-		found.Skills = append(found.Skills, catalog.SkillHit{Name: name, Description: "The skill " + name})
-	}
-	c.on("skill.find", done(found))
-	c.on("skill.load", func(p placed) *intents.Answer {
-		var args catalog.SkillLoad
-		if err := json.Unmarshal(p.Args, &args); err != nil {
-			c.t.Error(err)
-		}
-		var got catalog.SkillLoadResult
-		for _, name := range append(args.Skills, args.Skill) {
-			if e, ok := effect[name]; ok {
-				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: inputs[e], Effect: e})
-			}
-		}
-		switch {
-		case len(got.Skills) == 0:
-			return outcome(intents.ExecutorFailed, intents.Failed, false)(p)
-		case args.Skill != "":
-			return done(got.Skills[0])(p)
-		}
-		return done(got)(p)
+	offers(c, []catalog.Manifest{
+		{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure},
+		{Name: "refund", InputSchema: json.RawMessage(`{"type":"object","properties":{"order":{"type":"string"}},"required":["order"]}`), Effect: catalog.Once},
+		{Name: "update", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Idempotent},
 	})
 }
 
@@ -92,7 +69,7 @@ func TestDirect(t *testing.T) {
 // change data.
 func TestDirectOffers(t *testing.T) {
 	c := newCore(t)
-	effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once, "update": catalog.Idempotent})
+	shop(c)
 	m := says(map[string][]any{agents.Planner: {composed}})
 	layer(c, m, allRoles...)
 	dispatchTurn(c)
@@ -129,7 +106,7 @@ func TestDirectPlans(t *testing.T) {
 	}{"ranked": {refund, 2}, "found in a result": {other, 3}} {
 		t.Run(name, func(t *testing.T) {
 			c := newCore(t)
-			effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once})
+			shop(c)
 			m := says(map[string][]any{
 				agents.Planner:  {callIt, call("plan", planArgs{Steps: []catalog.PlanStep{tt.step}}), call("plan", planArgs{Infeasible: "no"})},
 				agents.Executor: {call("refund", map[string]string{"order": "O-5001"}), call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"done"`)})},
@@ -156,6 +133,40 @@ func TestDirectPlans(t *testing.T) {
 				t.Errorf("the first step ended with %s", got.Args)
 			}
 		})
+	}
+}
+
+// TestDirectAnswersByPlan: a model may give the answer from results by plan, too.
+func TestDirectAnswersByPlan(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := says(map[string][]any{agents.Planner: {callIt, call("plan", planArgs{Answer: composed})}})
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	shown(c)
+	if got := closed(c); got.Response != composed || len(m.requests(agents.Planner)) != 2 {
+		t.Errorf("closed with %+v", got)
+	}
+}
+
+// TestDirectNamesAgents: a plan after a result may name the agents that a first one may.
+func TestDirectNamesAgents(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	c.on("agent.get", done(catalog.AgentGetResult{Others: []catalog.OtherAgent{{Agent: "support", Description: "helps"}}}))
+	m := says(map[string][]any{agents.Planner: {callIt}})
+	req := firstRequest(c)
+	req.Agents = true
+	got := planner(c, m).plan(t.Context(), req, func(progress) {})
+	if got.Direct == nil || len(got.Direct.Others) != 1 {
+		t.Fatalf("%+v", got)
+	}
+	written := says(map[string][]any{agents.Planner: {call("plan", planArgs{Steps: []catalog.PlanStep{{Step: 1, Task: "help", Skills: []string{}, Agent: "support", ReturnSpec: catalog.ReturnSpec{Shape: "string", Reason: "told"}}}})}})
+	w := tasks(c, written)
+	run := opened(c, w, time.Now().Add(time.Minute))
+	run.Step.ReturnSpec.Shape, run.Direct = "string", got.Direct
+	if reply := w.run(t.Context(), run); reply.Written == nil || reply.Written.Plan.Steps[0].Agent != "support" {
+		t.Errorf("%+v", reply)
 	}
 }
 
@@ -209,7 +220,7 @@ func TestPlannedCalls(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			c := newCore(t)
-			effects(c, map[string]catalog.Effect{"outlets": catalog.Pure, "refund": catalog.Once})
+			shop(c)
 			m := says(map[string][]any{
 				agents.Planner:  {plan(tt.wrong), plan(good)},
 				agents.Executor: {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`"done"`), Answer: "O-5001 is refunded."})},

@@ -8,6 +8,7 @@ import (
 	"github.com/tidwall/sjson"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 )
 
 // A call of a step whose result is that of the step ends it: the member finish, which every tool
@@ -48,11 +49,12 @@ func takeFinish(args json.RawMessage) (rest json.RawMessage, finish bool) {
 // notFinal is the result of a call that was to end its step, and cannot.
 type notFinal struct {
 	labelledResult
-	NotFinished []string `json:"not_finished"` // what return_schema asks for and the result has not
+	NotFinished []string `json:"not_finished"` // why
 }
 
-// finishWith stores the result of a call as the result of the step. If it is not what the step
-// must return, the model reads why, with the result.
+// finishWith stores the result of a call as the result of the step. If that is refused, as when it is
+// not what the step must return, the model reads why, with the result. The error is not that of
+// the call, which was made: it ends the run.
 func (w *worker) finishWith(ctx context.Context, result any) (any, error) {
 	r, ok := result.(labelledResult)
 	if !ok {
@@ -65,8 +67,12 @@ func (w *worker) finishWith(ctx context.Context, result any) (any, error) {
 		}
 	}
 	_, err := w.remember(ctx, "", args)
-	if wrong := (*mistake)(nil); errors.As(err, &wrong) {
+	wrong := (*mistake)(nil)
+	switch {
+	case errors.As(err, &wrong):
 		return notFinal{r, wrong.violations}, nil
+	case codeOf(err) != intents.ApprovalRequired && refusedTellably(err):
+		return notFinal{r, []string{err.Error()}}, nil
 	}
 	return result, err
 }

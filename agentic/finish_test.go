@@ -8,6 +8,7 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
@@ -42,6 +43,32 @@ func TestFinish(t *testing.T) {
 				t.Errorf("the model is told %s", lastResults(t, m))
 			}
 		})
+	}
+}
+
+// TestFinishRefused: where the result of a call cannot be stored, the call was made all the same. The
+// model reads its result with the reason; a step that waits says that the call is done.
+func TestFinishRefused(t *testing.T) {
+	refund := call("outlets", map[string]any{"order": "O-1", "finish": true})
+	for _, code := range []intents.Code{intents.MemoryLock, intents.RateLimited, intents.ApprovalRequired} {
+		c := newCore(t)
+		working(c)
+		c.on("skill.load", done(catalog.Manifest{Name: "outlets", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Once}))
+		c.on("write_memory", refuse(code, "not now"))
+		got, m := worked(t, c, refund, giveUp)
+		if n := len(c.ofType("skill.call")); n != 1 {
+			t.Errorf("%s: %d calls", code, n)
+		}
+		asked := m.requests(agents.Executor)
+		if code == intents.ApprovalRequired {
+			if got.Status != taskPendingApproval || strings.Contains(got.Reply, "outlets") || len(asked) != 1 {
+				t.Errorf("%s: %+v", code, got)
+			}
+			continue
+		}
+		if len(asked) != 2 || !strings.Contains(results(asked[1])[0], `"count":10`) || !strings.Contains(results(asked[1])[0], "not now") || strings.Contains(results(asked[1])[0], `"error"`) {
+			t.Errorf("%s: the model is told %v", code, results(asked[len(asked)-1]))
+		}
 	}
 }
 

@@ -7,21 +7,37 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/state/agents"
 )
 
-func TestWithoutOdd(t *testing.T) {
-	const closed = `{"type":"object","properties":{"a":{"type":"integer"},"b":{"type":["string","null"]},"any":true,"rows":{"type":"array","items":{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}}},"required":["a"],"additionalProperties":false}`
+func TestWithoutUnknown(t *testing.T) {
+	const row = `{"type":"object","properties":{"x":{"type":"string"}},"additionalProperties":false}`
+	const closed = `{"type":"object","properties":{"a":{"type":"integer"},"rows":{"type":"array","items":` + row + `}},"required":["a"],"additionalProperties":false}`
+	many := `{"a":1`
+	var names []string
+	for i := range 3 * schemas.MaxViolations {
+		name := "odd" + string(rune('A'+i%26)) + strings.Repeat("x", i/26)
+		names = append(names, "/"+name)
+		many += `,"` + name + `":0`
+	}
+	slices.Sort(names)
 	for _, tt := range []struct{ schema, args, want, dropped string }{
 		{closed, `{"a":1}`, `{"a":1}`, ""},
 		{closed, `{"a":1,"c":2}`, `{"a":1}`, "/c"},
-		{closed, `{"a":1,"rows":null}`, `{"a":1}`, ""},
-		{closed, `{"a":null,"b":null,"any":null}`, `{"a":null,"b":null,"any":null}`, ""}, // required, allowed, and anything
-		{closed, `{"a":12345678901234567,"rows":[{"x":"y","z":1},{"x":null}]}`, `{"a":12345678901234567,"rows":[{"x":"y"},{}]}`, "/rows/z"},
+		{closed, `{"a":12345678901234567,"rows":[{"x":"y","z":1},{"x":"v"}]}`, `{"a":12345678901234567,"rows":[{"x":"y"},{"x":"v"}]}`, "/rows/0/z"},
+		{closed, `{"a.b":1,"a":1,"a~1*":2,"#":3,"0":4}`, `{"a":1}`, "/# /0 /a.b /a~01*"}, // names that a path would read otherwise
+		{closed, `{"c":2}`, `{}`, "/c"}, // what is missing is judged afterwards
+		{closed, many + `}`, `{"a":1}`, strings.Join(names, " ")},
 		{strings.Replace(closed, `"required":["a"],"additionalProperties":false}`, `"required":["a"]}`, 1), `{"a":1,"c":2}`, `{"a":1,"c":2}`, ""},
 		{`true`, `{"a":1}`, `{"a":1}`, ""},
 	} {
-		got, dropped := withoutOdd(json.RawMessage(tt.schema), json.RawMessage(tt.args))
+		check, err := schemas.Compile(json.RawMessage(tt.schema))
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, dropped := withoutUnknown(check, json.RawMessage(tt.args))
+		slices.Sort(dropped)
 		if string(got) != tt.want || strings.Join(dropped, " ") != tt.dropped {
 			t.Errorf("%s: %s without %v, want %s without %s", tt.args, got, dropped, tt.want, tt.dropped)
 		}
@@ -50,7 +66,7 @@ func TestUnknownMembers(t *testing.T) {
 func TestOwnToolsUnknownMembers(t *testing.T) {
 	c := newCore(t)
 	skillsOf(c, []string{"outlets"})
-	m := says(map[string][]any{agents.Planner: {call("find_relevant_skills", map[string]any{"query": "x", "limit": 3}), call("plan", map[string]any{"steps": nil, "answer": "Hello.", "thought": "short"})}})
+	m := says(map[string][]any{agents.Planner: {call("find_relevant_skills", map[string]any{"query": "x", "limit": 3}), call("plan", map[string]any{"answer": "Hello.", "thought": "short"})}})
 	got := planner(c, m).plan(t.Context(), firstRequest(c), func(progress) {})
 	if got.Answer != "Hello." || !slices.ContainsFunc(results(m.requests(agents.Planner)[1]), func(s string) bool { return strings.Contains(s, "/limit") }) {
 		t.Errorf("%+v after %v", got, results(m.requests(agents.Planner)[1]))

@@ -102,14 +102,18 @@ func (w *planning) submit(ctx context.Context, typ string, args, result any) err
 // write has the planner's model find and load skills and write the plan, which is verified and
 // signed.
 func (w *planning) write(ctx context.Context) error {
-	found, err := w.find(ctx, w.req.Task)
-	if err != nil {
+	var err error
+	if w.others, err = w.agents(ctx); err != nil {
 		return err
 	}
 	if w.req.Written != nil {
 		if done, err := w.signWritten(ctx); done || err != nil {
 			return err
 		}
+	}
+	found, err := w.find(ctx, w.req.Task)
+	if err != nil {
+		return err
 	}
 	var direct []*tool
 	var ids []string
@@ -128,9 +132,6 @@ func (w *planning) write(ctx context.Context) error {
 		m.add("Plan", w.req.soFar)
 	}
 	m.add("Limits", planLimits{w.req.FirstStep, w.req.room()})
-	if w.others, err = w.agents(ctx); err != nil {
-		return err
-	}
 	if len(w.others) > 0 {
 		m.add("Agents", w.others)
 	}

@@ -15,11 +15,20 @@ import (
 	"aob.dev/writ/state/agents"
 )
 
-// skillsOf has the core offer skills; those in down cannot be loaded.
+// skillsOf has the core offer pure skills; those in down cannot be loaded.
 func skillsOf(c *core, offered []string, down ...string) {
-	var found catalog.SkillFindResult
+	var all []catalog.Manifest
 	for _, name := range offered {
-		found.Skills = append(found.Skills, catalog.SkillHit{Name: name, Description: "The skill " + name})
+		all = append(all, catalog.Manifest{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure})
+	}
+	offers(c, all, down...)
+}
+
+// offers is skillsOf for skills of any effect.
+func offers(c *core, all []catalog.Manifest, down ...string) {
+	var found catalog.SkillFindResult
+	for _, m := range all {
+		found.Skills = append(found.Skills, catalog.SkillHit{Name: m.Name, Description: "The skill " + m.Name})
 	}
 	c.on("skill.find", done(found))
 	c.on("skill.load", func(p placed) *intents.Answer {
@@ -29,8 +38,8 @@ func skillsOf(c *core, offered []string, down ...string) {
 		}
 		var got catalog.SkillLoadResult
 		for _, name := range append(args.Skills, args.Skill) {
-			if slices.Contains(offered, name) && !slices.Contains(down, name) {
-				got.Skills = append(got.Skills, catalog.Manifest{Name: name, InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure})
+			if i := slices.IndexFunc(all, func(m catalog.Manifest) bool { return m.Name == name }); i >= 0 && !slices.Contains(down, name) {
+				got.Skills = append(got.Skills, all[i])
 			}
 		}
 		switch {

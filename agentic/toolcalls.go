@@ -79,6 +79,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	defer end()
 	results, errs := make([]any, len(calls)), make([]error, len(calls))
 	prepared := make([]func(), len(calls))
+	var stop error // of a call that was to end the step: the only one
 	var together, inTurn, outputs, asks []int
 	for i, c := range calls {
 		t, args, finish, err := l.prepare(c)
@@ -102,7 +103,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 			ctx, failed := logging.By(ctx, l.agent.Name, t.Name), ""
 			results[i], errs[i] = t.call(ctx, label, args)
 			if errs[i] == nil && finish && len(calls) == 1 {
-				results[i], errs[i] = l.finish(ctx, results[i])
+				results[i], stop = l.finish(ctx, results[i])
 			}
 			if errs[i] != nil {
 				failed = string(cmp.Or(codeOf(errs[i]), "call"))
@@ -156,7 +157,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	if err := l.corrected(calls, errs); err != nil {
 		return false, err
 	}
-	return ended || l.over != nil && l.over(), cmp.Or(fatal(errs), held(errs))
+	return ended || l.over != nil && l.over(), cmp.Or(fatal(errs), held(errs), stop)
 }
 
 // corrected counts outputs that were wrong; the error ends the run.
@@ -210,9 +211,9 @@ func (l *loop) prepare(c model.Call) (t *tool, args json.RawMessage, finish bool
 		if t.finishes {
 			args, finish = takeFinish(args)
 		}
-		if t.lenient {
+		if t.lenient && t.check != nil {
 			var dropped []string
-			if args, dropped = withoutOdd(t.Schema, args); len(dropped) > 0 {
+			if args, dropped = withoutUnknown(t.check, args); len(dropped) > 0 {
 				l.dropArgs(c.ID, dropped)
 			}
 		}

@@ -3,6 +3,7 @@ package agentic
 import (
 	"context"
 	"encoding/json"
+	"slices"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -19,6 +20,36 @@ func called[Args any](fn func(ctx context.Context, label string, args Args) (any
 		}
 		return fn(ctx, label, args)
 	}
+}
+
+// bounds are keywords that a model need not read: a call beyond them is answered with the bound.
+var bounds = []string{"minimum", "maximum", "minLength", "maxLength", "minItems", "maxItems", "uniqueItems", "pattern", "minProperties", "maxProperties"}
+
+// withoutBounds returns the schema of a tool of this system as a model reads it.
+func withoutBounds(schema json.RawMessage) json.RawMessage {
+	var v any
+	if json.Unmarshal(schema, &v) != nil {
+		return schema
+	}
+	var drop func(v any, names bool)
+	drop = func(v any, names bool) { // names: the members of v are names of the tool's own
+		switch v := v.(type) {
+		case map[string]any:
+			for name, of := range v {
+				if !names && slices.Contains(bounds, name) {
+					delete(v, name)
+					continue
+				}
+				drop(of, !names && name == "properties")
+			}
+		case []any:
+			for _, of := range v {
+				drop(of, false)
+			}
+		}
+	}
+	drop(v, false)
+	return compact(v)
 }
 
 var findSkillsTool = model.Tool{
