@@ -82,8 +82,7 @@ func (w *worker) converse(ctx context.Context) error {
 	return err
 }
 
-// ownAgent returns the agent as it was when the plan began. Its time limit ends a little before
-// the deadline, so that it can say what was done while its key is still valid.
+// ownAgent returns the agent as it was when the plan began.
 func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	got := w.req.definition
 	if got == nil {
@@ -92,28 +91,34 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 			return nil, err
 		}
 	}
-	read, err := definition(*got)
+	agent, err := w.cfg.definition(*got)
 	if err != nil {
 		return nil, err
 	}
-	agent := *read
-	seconds := agent.Limits.Seconds
-	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
-		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
-	}
-	agent.Limits.Seconds = max(1, seconds*9/10)
+	w.inTime(agent)
 	w.others = got.Others
 	if w.req.Ask != "" || w.req.Route != nil { // an asked agent cannot ask others
 		w.others, agent.SubAgents = nil, nil
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
 	}
-	return &agent, nil
+	return agent, nil
+}
+
+// inTime ends an agent's time limit a little before the deadline, so that it can say what was done
+// while its key is still valid.
+func (w *worker) inTime(agent *agents.Agent) *agents.Agent {
+	seconds := agent.Limits.Seconds
+	if until, err := time.Parse(time.RFC3339Nano, w.req.Deadline); err == nil {
+		seconds = min(seconds, int(until.Sub(w.cfg.Now())/time.Second)+1)
+	}
+	agent.Limits.Seconds = max(1, seconds*9/10)
+	return agent
 }
 
 // definition parses the agent of a plan.
-func definition(got catalog.AgentGetResult) (*agents.Agent, error) {
+func (c Config) definition(got catalog.AgentGetResult) (*agents.Agent, error) {
 	if got.Text == "" {
-		return agents.Builtin(got.Agent), nil
+		return c.builtin(got.Agent), nil
 	}
 	return agents.Parse([]byte(got.Text))
 }

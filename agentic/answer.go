@@ -58,7 +58,7 @@ func (c *conversation) compose(ctx context.Context, block string, about any, on 
 	if block == "Failure" && len(c.plan.IntentHistory) > 0 { // effects that happened despite the failure
 		m.add("Effects", c.plan.IntentHistory)
 	}
-	agent := agents.Builtin(agents.Composer)
+	agent := c.cfg.builtin(agents.Composer)
 	l := &loop{
 		model: c.cfg.Model, log: c.cfg.Log, agent: agent, on: on,
 		req: request(agent, c.soul, c.turn, c.cfg.Now(), m.task(c.task)),

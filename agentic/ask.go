@@ -207,7 +207,7 @@ func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string, 
 // askUntil returns the time limit for an agent that is asked now: it leaves the asking agent some
 // time to answer.
 func (w *worker) askUntil(a catalog.OtherAgent) time.Time {
-	limit := w.cfg.Now().Add(time.Duration(a.TimeLimitSec) * time.Second)
+	limit := w.cfg.Now().Add(time.Duration(min(a.TimeLimitSec, w.loop.agent.Limits.AskSeconds)) * time.Second)
 	own, err := time.Parse(time.RFC3339Nano, w.req.Deadline)
 	if last := own.Add(-w.loop.agent.Limits.Time() / 9); err == nil && last.Before(limit) {
 		return last

@@ -69,7 +69,7 @@ func (c *conversation) readAgent(ctx context.Context) error {
 	if _, err := c.submit(ctx, "agent.get", catalog.AgentGet{}, &c.agent); err != nil {
 		return err
 	}
-	def, err := definition(c.agent)
+	def, err := c.cfg.definition(c.agent)
 	if err == nil {
 		c.def = *def
 	}
@@ -98,7 +98,7 @@ func (c *conversation) openWith(ctx context.Context, running int, more func(step
 	if s.Agent != "" {
 		_, err = c.submitter.Submit(ctx, c.turn, Place{Step: s.Step}, "agent.get", catalog.AgentGet{}, &agent)
 	}
-	limit := taskLife
+	limit := c.cfg.stepTime()
 	if agent.TimeLimitSec > 0 {
 		limit = min(limit, time.Duration(agent.TimeLimitSec)*time.Second)
 	}

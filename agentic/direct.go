@@ -122,7 +122,7 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 			w.written = &written{a, from.Skills}
 			return nil, nil
 		})}))
-	agent := agents.Builtin(agents.Planner)
+	agent := w.inTime(w.cfg.builtin(agents.Planner))
 	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	w.loop = &loop{
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: true, on: w.show.take, step: w.place.Step, now: w.cfg.Now,

@@ -87,6 +87,9 @@ func TestTaskProcessLost(t *testing.T) {
 // TestProcessLost: a process is gone when it does not exist, or reports twice that it does not
 // work for the plan. A silent process may be suspended, for a minute.
 func TestProcessLost(t *testing.T) {
+	if noticed := mostAbsent * askEvery; noticed > 8*time.Second {
+		t.Errorf("a dead process is noticed after %s: with the rest, the step would not go on within ten seconds", noticed)
+	}
 	yes, no := `{"taken":true}`, `{"taken":false}`
 	silent := errors.New("no answer in time")
 	for name, x := range map[string]struct {

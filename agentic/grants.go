@@ -77,7 +77,7 @@ func (r *renewals) driverOf(plan string) (driver string, ok bool) {
 // Times for forwarding a fresh grant: how long to wait for an answer, and the pause before
 // retrying with a process that has not begun yet.
 const (
-	passTime  = 5 * time.Second
+	passTime  = 3 * time.Second
 	passRetry = time.Second
 )
 
@@ -106,13 +106,14 @@ func (r *Run) helped(ctx context.Context, role, instance string, wait time.Durat
 // errGone means that the process that worked for a plan is gone, or works on something else.
 var errGone = errors.New("the process that worked on it is gone")
 
-// Limits for watching a working process: the interval of the checks, how often in a row it may be
+// Limits for watching a working process: the interval of the checks, so that the loss of a process
+// is noticed within ten seconds, how often in a row it may be
 // missing or deny the work, as when its answer is in transit, and how often it may be silent,
 // like a process suspended for a while.
 const (
-	askEvery   = 5 * time.Second
+	askEvery   = 3 * time.Second
 	mostAbsent = 2
-	mostSilent = 12
+	mostSilent = 20
 )
 
 // watchProcess checks repeatedly whether a process works for this driver, until it does not or

@@ -91,7 +91,7 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 	req := p.planRequest()
 	req.Turn.Grant = p.submitter.grantOf(p.turn)
 	var reply planReply
-	if err := p.helped(ctx, "planner", place.Instance, planTime, req.Turn.Grant, req, &reply, p.showWriting); err != nil {
+	if err := p.helped(ctx, "planner", place.Instance, p.cfg.stepTime()+lateTime, req.Turn.Grant, req, &reply, p.showWriting); err != nil {
 		return false, err
 	}
 	p.used = catalog.AddUsage(p.used, reply.Usage...)

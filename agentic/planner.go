@@ -135,7 +135,7 @@ func (w *planning) write(ctx context.Context) error {
 	if len(w.others) > 0 {
 		m.add("Agents", w.others)
 	}
-	agent, message := agents.Builtin(agents.Planner), m.task(w.req.Task)
+	agent, message := w.cfg.builtin(agents.Planner), m.task(w.req.Task)
 	w.loop = &loop{
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: append(direct, w.tools()...),
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),

@@ -56,7 +56,7 @@ func producibles(types *catalog.Catalog, roles ...intents.Role) (out []producibl
 // produce serves the gateway.
 func (m *Manager) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
 	ofPlanner := func() (reply bus.ProduceReply) {
-		if err := delegate(ctx, m.cfg.Bus, bus.Produce("planner"), produceTime, q, &reply); err != nil {
+		if err := delegate(ctx, m.cfg.Bus, bus.Produce("planner"), m.cfg.stepTime(), q, &reply); err != nil {
 			return unproduced(ctx, m.cfg, err)
 		}
 		return reply
@@ -71,7 +71,7 @@ func (m *Manager) produce(ctx context.Context, q bus.ProduceRequest) bus.Produce
 
 // produce serves the manager.
 func (p *Planner) produce(ctx context.Context, q bus.ProduceRequest) bus.ProduceReply {
-	ctx, cancel := context.WithTimeout(ctx, produceTime)
+	ctx, cancel := context.WithTimeout(ctx, p.cfg.stepTime())
 	defer cancel()
 	leave, err := p.places.Wait(ctx, q.Tenant, keyOf(q.Grant), 0)
 	if err != nil {
@@ -129,7 +129,7 @@ type envelope struct {
 func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err error) {
 	var m blocks
 	m.add("Intents", p.offered)
-	agent := agents.Builtin(agents.Producer)
+	agent := p.cfg.builtin(agents.Producer)
 	output, err := outputTool(agent, nil)
 	if err != nil {
 		return made, row, err

@@ -80,7 +80,7 @@ func (p *plannedRun) classify(ctx context.Context, offered []catalog.OtherAgent)
 	if before := p.plan.Routing.Before; before != nil {
 		m.add("Before", map[string]string{"message": p.textOf(ctx, before.PlanID), "agent": before.Agent})
 	}
-	agent := agents.Builtin(agents.Classifier)
+	agent := p.cfg.builtin(agents.Classifier)
 	output, err := outputTool(agent, func(args json.RawMessage) error {
 		if err := json.Unmarshal(args, &said); err != nil {
 			return mistaken("%v", err)

@@ -5,6 +5,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -14,6 +15,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/state/agents"
 )
 
 // Config of one role. Key is nil for the task role: its keys are ephemeral.
@@ -25,6 +27,9 @@ type Config struct {
 	Models map[string]model.Model // named by agents; Model is the default
 	Now    func() time.Time
 	Log    *slog.Logger
+	// StepTime bounds a step, the writing of a plan, and each run of a built-in agent; 0:
+	// DefaultStepTime.
+	StepTime time.Duration
 	// After is time.After; nil: that.
 	After func(time.Duration) <-chan time.Time
 	// CountAsk counts an ask to an agent, with its failure; nil: not counted. took is the total
@@ -32,6 +37,20 @@ type Config struct {
 	CountAsk func(agent string, took, busy time.Duration, failure string)
 	// Figure counts events in turns: a value of a bounded set; nil: not counted.
 	Figure func(name, value string)
+}
+
+// DefaultStepTime is the time limit of a step, unless the settings have another.
+const DefaultStepTime = 15 * time.Minute
+
+func (c Config) stepTime() time.Duration { return cmp.Or(c.StepTime, DefaultStepTime) }
+
+// builtin returns a built-in agent with the time limits of the settings. One that it asks may take
+// a fifth of its time.
+func (c Config) builtin(name string) *agents.Agent {
+	agent := *agents.Builtin(name)
+	agent.Limits.Seconds = int(c.stepTime() / time.Second)
+	agent.Limits.AskSeconds = max(1, agent.Limits.Seconds/5)
+	return &agent
 }
 
 func (c Config) after(d time.Duration) <-chan time.Time {
@@ -51,13 +70,11 @@ func (c Config) submitter(key intents.Signer) *Submitter {
 	return &Submitter{key: key, bus: c.Bus, origin: c.Origin, now: c.Now, after: time.After}
 }
 
-// Time limits of delegations. A manager without an answer for longer fails the step.
+// Time limits of delegations. Work with a model may take its own limit, and lateTime more for its
+// last words. A manager without an answer for longer fails the step.
 const (
 	placeTime = 10 * time.Second
-	planTime  = 10 * time.Minute
-	taskTime  = 20 * time.Minute
-
-	produceTime = 2 * time.Minute
+	lateTime  = 5 * time.Minute
 
 	callTime = 30 * time.Second // that a client's call waits for its turn
 )

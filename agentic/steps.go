@@ -14,9 +14,6 @@ import (
 	"aob.dev/writ/internal/visible"
 )
 
-// taskLife bounds how long a task may take before its key expires.
-const taskLife = 15 * time.Minute
-
 // end is the end of a step's task.
 type end struct {
 	step int
@@ -102,7 +99,7 @@ func (r *Run) openStep(ctx context.Context, s catalog.StepView, limit time.Durat
 	req.Effects = slices.DeleteFunc(told.IntentHistory, func(f catalog.PastIntent) bool { return f.Step == s.Step && f.Revision == s.Revision })
 	return func() end {
 		e := end{step: s.Step, task: args.TaskID}
-		if err := r.helped(ctx, "task", instance, taskTime, req.Turn.Grant, req, &e.runReply, func(p progress) { r.kind.show(&s, p) }); err != nil {
+		if err := r.helped(ctx, "task", instance, limit+lateTime, req.Turn.Grant, req, &e.runReply, func(p progress) { r.kind.show(&s, p) }); err != nil {
 			e.runReply, e.lost = runReply{Status: taskFailed, Reason: "the task does not answer"}, errors.Is(err, errGone)
 		}
 		return e
@@ -112,7 +109,7 @@ func (r *Run) openStep(ctx context.Context, s catalog.StepView, limit time.Durat
 // prepareTask has a process of the task role create the key of a task, and returns the process.
 func prepareTask(ctx context.Context, conn bus.Conn, step *catalog.Step) (instance string, err error) {
 	var ready taskReply
-	if err := delegate(ctx, conn, bus.Agent("task"), planTime, taskRequest{*step}, &ready); err != nil {
+	if err := delegate(ctx, conn, bus.Agent("task"), placeTime, taskRequest{*step}, &ready); err != nil {
 		return "", err
 	}
 	if ready.Error != "" {

@@ -207,7 +207,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	agent := agents.Builtin(agents.Executor)
+	agent := w.inTime(w.cfg.builtin(agents.Executor))
 	w.loop = &loop{
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.place.Step,
 		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),

@@ -106,7 +106,7 @@ func (w *workflowRun) openNode(ctx context.Context, n catalog.NextNode) (wait fu
 	if err != nil {
 		return nil, err
 	}
-	limit := taskLife
+	limit := w.cfg.stepTime()
 	if n.TimeoutSec > 0 {
 		limit = time.Duration(n.TimeoutSec) * time.Second
 	}

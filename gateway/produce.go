@@ -4,7 +4,6 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"time"
 
 	"github.com/gin-gonic/gin"
 
@@ -14,9 +13,6 @@ import (
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/state/agents"
 )
-
-// produceTime bounds the work on one sentence.
-const produceTime = 2 * time.Minute
 
 // produceRequest is the body of POST /v1/produce.
 type produceRequest struct {
@@ -43,7 +39,7 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	if err := checkMessage(body.Request, "/request"); err != nil {
 		return err
 	}
-	ctx, cancel := context.WithTimeout(c.Request.Context(), produceTime)
+	ctx, cancel := context.WithTimeout(c.Request.Context(), g.pace.wait)
 	defer cancel()
 	a, err := g.identify(ctx, who, body.claim)
 	if err != nil {

@@ -8,11 +8,12 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 	"aob.dev/writ/storage"
 )
 
 // MaxTaskLife bounds a task's deadline.
-const MaxTaskLife = time.Hour
+const MaxTaskLife = agents.MaxSeconds * time.Second
 
 // stepOpen opens a task for a step of a plan that waits for no other, with a key of its own.
 var stepOpen = newTransition("step",

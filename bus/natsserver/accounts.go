@@ -28,11 +28,12 @@ const (
 	accountSystem  = "SYS"     // no user
 )
 
-// The longest time to an answer: the longest execution of an intent, and a delegation to a task.
+// The longest time to an answer: the longest execution of an intent, and a delegation to a task, which ends up to
+// five minutes after its step.
 // The server drops later replies.
 const (
 	intentTime     = 15 * time.Minute
-	delegationTime = time.Hour
+	delegationTime = time.Hour + 5*time.Minute
 )
 
 // account, and the types below it, are the accounts part of a nats-server configuration; their

@@ -198,7 +198,7 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, FirstKey: c.BootstrapKey, PublicURL: c.PublicURL, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Agents: cmp.Or(c.Agents, "agents"), AgentsFound: c.Agents == "", AgentVariables: c.AgentVariables, RunAgent: c.RunAgent, Routing: routingOf(c), Skills: c.Skills,
-		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
+		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), StepTime: time.Duration(c.StepTimeLimitSec) * time.Second, AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
 	}
 	if c.SlackToken != "" {
 		cfg.Profiles = slack.New(slack.API, c.SlackToken)

@@ -42,6 +42,7 @@ type Config struct {
 	SkillServers            []SkillServer // beside them, of the file alone
 	SkillTimeoutMS          int
 	SkillRetries            int
+	StepTimeLimitSec        int
 	AgentHosts              []string
 	AgentVariables          []string
 
@@ -354,6 +355,7 @@ func (c Config) validate() error {
 		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != ""), fmt.Sprintf("public_url: %q is not http(s)://host[:port]", c.PublicURL)},
 		{c.AlertSecret != "" && c.AlertWebhook == "", "alert_webhook_secret: there is nobody who gets alerts with it"},
 		{c.TraceSample > 100, "trace_sample: is a percentage: 0 to 100"},
+		{c.StepTimeLimitSec > 3600, "step_time_limit_sec: must be at most 3600"},
 		{(c.NATSCert == "") != (c.NATSKey == ""), "nats_cert: goes with nats_key"},
 		{c.NATSCert != "" && c.NATS == "", "nats_cert: there is no listener without nats"},
 		{c.Model != "" && c.Model != "offline" && !ofOpenAI(c.Model), fmt.Sprintf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)},

@@ -42,6 +42,7 @@ nats: 127.0.0.1:4222
 skills: [https://skills.example/mcp, "npx -y server"]
 skill_timeout_ms: 9000
 skill_retries: 5
+step_time_limit_sec: 1800
 agent_hosts: [intern.example]
 agent_variables: [CRM_URL]
 policies: ./policies
@@ -98,7 +99,7 @@ reranker_key: unseen
 
 var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
-	SkillTimeoutMS: 9000, SkillRetries: 5, AgentHosts: []string{"intern.example"}, AgentVariables: []string{"CRM_URL"},
+	SkillTimeoutMS: 9000, SkillRetries: 5, StepTimeLimitSec: 1800, AgentHosts: []string{"intern.example"}, AgentVariables: []string{"CRM_URL"},
 	Policies: "./policies", Agents: "desk", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
 	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in",
 	OTLPEndpoint: "https://collector.example:4318", OTelEnabled: "true", OTelCollector: "http://other.example", OTelService: "gate", TraceSample: 25,
@@ -151,7 +152,7 @@ func TestLoadFileOverDefaults(t *testing.T) {
 func TestLoadEnvironmentOverFile(t *testing.T) {
 	env := map[string]string{
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
-		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_AGENT_VARIABLES": "CRM_URL", "WRIT_AGENTS": "desk", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
+		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_STEP_TIME_LIMIT_SEC": "1800", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_AGENT_VARIABLES": "CRM_URL", "WRIT_AGENTS": "desk", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
 		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
 		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in",
 		"WRIT_OTLP_ENDPOINT": "https://collector.example:4318", "WRIT_OTEL_ENABLED": "true", "WRIT_OTEL_COLLECTOR_ENDPOINT": "http://other.example", "WRIT_OTEL_SERVICE_NAME": "gate", "WRIT_TRACE_SAMPLE": "25",
@@ -290,6 +291,8 @@ func TestValidate(t *testing.T) {
 		{"otel_collector_endpoint", func(c *Config) { c.OTelCollector = "grpc://collector" }},
 		{"otel_enabled", func(c *Config) { c.OTelEnabled = "yes" }},
 		{"trace_sample", func(c *Config) { c.TraceSample = 101 }},
+		{"step_time_limit_sec", func(c *Config) { c.StepTimeLimitSec = 3601 }},
+		{"step_time_limit_sec", func(c *Config) { c.StepTimeLimitSec = 9 }},
 		{"session_bypass", func(c *Config) { c.SessionBypass = "yes" }},
 		{"clarification", func(c *Config) { c.Clarification = "" }},
 		{"rate_limit", func(c *Config) { c.RateLimit = number("many") }},

@@ -71,6 +71,7 @@ type Config struct {
 	// SkillServers are further servers, already parsed.
 	SkillServers []mcp.Source
 	SkillTimeout time.Duration // of one request to a server that has none of its own; 0: the default
+	StepTime     time.Duration // time limit of steps and built-in agents; 0: the default
 	SkillRetries int           // of one request; 0: the default; negative: none
 	AgentHosts   []string      // where remote agents may be beside the public network
 	Secrets      []string      // files of the configuration that no skill server may see

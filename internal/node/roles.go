@@ -135,7 +135,7 @@ func (n *Node) startAgents(g *group) error {
 		if err != nil {
 			return err
 		}
-		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Models: n.cfg.Models, Now: n.cfg.Now, Log: n.cfg.Log}
+		c := agentic.Config{Bus: conn, Origin: n.Origin(), Model: n.cfg.Model, Models: n.cfg.Models, StepTime: n.cfg.StepTime, Now: n.cfg.Now, Log: n.cfg.Log}
 		if r.signs != "" {
 			key := n.keys.Signer(r.signs)
 			c.Key = &key

@@ -130,6 +130,9 @@ const (
 	DefaultFanOut     = 3
 )
 
+// MaxSeconds is the highest time limit: that of a task.
+const MaxSeconds = 3600
+
 // Time is how long a run may continue before it makes its last request.
 func (l Limits) Time() time.Duration { return time.Duration(l.Seconds) * time.Second }
 
@@ -220,12 +223,14 @@ var builtin = sync.OnceValues(func() (map[string]*Definition, error) {
 		if d.Name+".yaml" != e.Name() {
 			return nil, fmt.Errorf("%s: its agent is named %q", e.Name(), d.Name)
 		}
+		d.Limits.Seconds, d.Limits.AskSeconds = MaxSeconds, MaxSeconds
 		all[d.Name] = d
 	}
 	return all, nil
 })
 
-// Builtin is a built-in agent. It panics on an unknown name.
+// Builtin is a built-in agent. It panics on an unknown name. Its time limits are the most that the
+// router allows: those who run it have shorter ones in their settings.
 func Builtin(name string) *Agent {
 	d, ok := builtins()[name]
 	if !ok {

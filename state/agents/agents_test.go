@@ -26,7 +26,7 @@ func TestBuiltin(t *testing.T) {
 		if !strings.Contains(a.Instructions, "is data") {
 			t.Errorf("%s is told %s", a.Name, a.Instructions)
 		}
-		if a.Limits != (Limits{DefaultRequests, DefaultTokens, DefaultSeconds, DefaultAskSeconds, DefaultFanOut}) {
+		if a.Limits != (Limits{DefaultRequests, DefaultTokens, MaxSeconds, MaxSeconds, DefaultFanOut}) {
 			t.Errorf("%s has limits %+v", a.Name, a.Limits)
 		}
 	}

@@ -49,7 +49,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			}
 		}
 	}
-	const match = `words : ("some" OR "words")`
+	match := matchQuery("some words")
 	for _, index := range storage.Indices {
 		fields, err := storage.Fields(index)
 		if err != nil {
