@@ -58,7 +58,7 @@ var findSkillsTool = model.Tool{
 }
 
 var loadSkillTool = model.Tool{
-	Pure: true, Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call changes data.",
+	Pure: true, Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call has an effect that lasts.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"minItems":1,"maxItems":20}},"required":["skills"],"additionalProperties":false}`),
 }
 
@@ -67,8 +67,8 @@ type loadSkillArgs struct {
 }
 
 type loadSkillResult struct {
-	Skills      []plannable `json:"skills"`
-	Unavailable []string    `json:"unavailable,omitempty"` // not approved, or their server does not answer
+	Skills      []catalog.Manifest `json:"skills"`
+	Unavailable []string           `json:"unavailable,omitempty"` // not approved, or their server does not answer
 }
 
 var planTool = model.Tool{
@@ -119,7 +119,7 @@ type readLinesArgs struct {
 
 var execPythonTool = model.Tool{
 	Name: "exec_python", Description: "Runs a Python 3 script in a sandbox, without network. The variable input_file holds the path of the data of the label in from; with inputs, of one JSON object that has the data of each label as a member. The script prints one JSON document.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"},"inputs":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":6,"uniqueItems":true,"description":"labels of several results"}},"required":["script"],"additionalProperties":false}`),
+	Schema: json.RawMessage(`{"type":"object","properties":{"script":{"type":"string","minLength":1,"maxLength":32768},"from":{"type":"string","description":"the label of a result: r0, r1, …"},"inputs":{"type":"array","items":{"type":"string"},"minItems":1,"maxItems":32,"uniqueItems":true,"description":"labels of several results"}},"required":["script"],"additionalProperties":false}`),
 }
 
 type execPythonArgs struct {
@@ -150,7 +150,7 @@ type insufficientArgs struct {
 }
 
 var searchTool = model.Tool{
-	Pure: true, Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages; and documents. KNOWLEDGE: parts of documents of the user and the organisation that are like the text. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).",
+	Pure: true, Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages; and documents. KNOWLEDGE: parts of documents of the user and the organisation that are like the text. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"mode":{"enum":["LOOKUP","SEARCH","FUZZY","TRAVERSE","SQL","KNOWLEDGE"]},"query":{"type":"string","minLength":1,"maxLength":4096},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["mode","query"],"additionalProperties":false}`),
 }
 

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"regexp"
@@ -221,6 +222,32 @@ func TestInputs(t *testing.T) {
 	calls := w.Bus.Calls("exec_python")
 	if in := calls[len(calls)-1].Ticket.Inputs; len(in) != 2 || in[0].Pointer != "/inputs/r1" || in[0].Ref != file.ID || in[1].Pointer != "/inputs/r2" || string(in[1].Value) != `[{"place":"x"}]` {
 		t.Errorf("several: %+v", in)
+	}
+	w.Bus.On("skill.call", routertest.Always(routertest.Done(catalog.SkillCallResult{Output: fmt.Appendf(nil, "%q", strings.Repeat("x", 49_000))})))
+	long, many := w.OK(task.Intent("skill.call", catalog.SkillCall{Skill: "feed", Input: []byte(`{"n":3}`)})), make(map[string]string)
+	for i := range 33 { // five long ones fit, and in all 32
+		name, code := fmt.Sprintf("r%d", i), intents.OK
+		if many[name] = inline.IntentID; i < 6 {
+			many[name] = long.IntentID
+		}
+		switch i {
+		case 4, 31:
+		case 5:
+			code = intents.MalformedArgs
+		case 32:
+			code = intents.SchemaInvalid
+		default:
+			continue
+		}
+		a := w.Want(w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", Inputs: many})), code)
+		if calls := w.Bus.Calls("exec_python"); code == intents.OK && len(calls[len(calls)-1].Ticket.Inputs) != i+1 {
+			t.Errorf("%d inputs arrive of %d", len(calls[len(calls)-1].Ticket.Inputs), i+1)
+		}
+		if i == 5 {
+			if many[name] = inline.IntentID; !strings.Contains(a.Reason, "262144 bytes") {
+				t.Errorf("too long: %s", a.Reason)
+			}
+		}
 	}
 	w.Want(w.Do(task.Intent("exec_python", catalog.ExecPython{Script: "print(1)", From: file.ID, Inputs: map[string]string{"r1": file.ID}})), intents.SchemaInvalid)
 }

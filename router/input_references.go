@@ -24,6 +24,7 @@ func (r *Router) inputs(ctx context.Context, d *decision) ([]intents.Input, erro
 		return r.transcript(ctx, d)
 	}
 	var out []intents.Input
+	inline := 0
 	for _, from := range catalog.InputsIn(d.row, d.env.DecodedArgs()) {
 		in, err := r.resolve(ctx, d, from)
 		if err != nil {
@@ -37,10 +38,17 @@ func (r *Router) inputs(ctx context.Context, d *decision) ([]intents.Input, erro
 				return nil, err
 			}
 		}
+		if inline += len(in.Value); inline > maxInline {
+			return nil, intents.Refuse(intents.MalformedArgs, "/intent/args/inputs", fmt.Sprintf("have more than %d bytes together, not counting files: have scripts work on fewer at once", maxInline))
+		}
 		out = append(out, in)
 	}
 	return out, nil
 }
+
+// maxInline bounds the bytes of a ticket's inputs that are not in files. In a token they are encoded
+// twice, which makes 455 of its 512 KiB.
+const maxInline = 256 << 10
 
 // inputDigest is the digest of an input in the intent's decision, or "" if the input did not exist
 // then.
