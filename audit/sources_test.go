@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"maps"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -55,6 +56,9 @@ const (
 	payFlow    = "workflow_id: %s\nversion: 1.0.0\ndescription: Reads and pays.\nnodes:\n  - {id: read, type: function, fn: %s, inputs: {n: 1}}\n  - {id: pay, type: function, fn: shop.pay, inputs: {n: 1}}\nedges:\n  - {from: read, to: pay}\n"
 )
 
+// vendorRow is the row of a type that is named after its effect.
+const vendorRow = `{"type":"x.acme.%s","title":"Act","capability":"x.acme:act","signed_by":["task"],"executor":"x-acme","effect":"%s","args_schema":{"type":"object"},"result_schema":{"type":"object"}}`
+
 // skills of the office, and what their approvals say.
 var officeSkills = map[string]catalog.SkillApprove{
 	"crm.read":  {Effect: catalog.Pure, Trusted: true, OpenWorld: intents.No},
@@ -78,8 +82,20 @@ func newOffice(t *testing.T) *office {
 		t.Fatal(err)
 	}
 	held := kept{}
-	o := &office{world: worldOf(routertest.New(t, routertest.Options{Blobs: shelves{disk, held}}))}
+	rows := t.TempDir()
+	for _, effect := range []catalog.Effect{catalog.Once, catalog.Pure} {
+		row := fmt.Sprintf(vendorRow, effect, effect)
+		if err := os.WriteFile(filepath.Join(rows, "x.acme."+string(effect)+".json"), []byte(row), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	types, err := catalog.Open(rows)
+	if err != nil {
+		t.Fatal(err)
+	}
+	o := &office{world: worldOf(routertest.New(t, routertest.Options{Blobs: shelves{disk, held}, Catalog: types}))}
 	maps.Copy(held, o.blobs)
+	held.put(types.Canonical())
 	o.blobs, o.shelves = held, shelves{disk, held}
 	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension))
 	o.Must(err)
@@ -106,12 +122,15 @@ func newOffice(t *testing.T) *office {
 		o.done = append(o.done, a.Skill)
 		return routertest.Done(map[string]any{"output": map[string]string{"text": o.text}})
 	})
+	for _, effect := range []catalog.Effect{catalog.Once, catalog.Pure} {
+		o.Bus.On("x.acme."+string(effect), routertest.Always(routertest.Done(struct{}{})))
+	}
 	for _, skill := range slices.Sorted(maps.Keys(officeSkills)) {
 		a := officeSkills[skill]
 		a.Tenant, a.Skill, a.Digest = "default", skill, intents.Digest([]byte(skill))
 		o.Want(o.Admin("skill.approve", a), intents.OK)
 	}
-	o.Want(o.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"*:*", "agents:run:clerk"}}}), intents.OK)
+	o.Want(o.Admin("admin.put", catalog.AdminPut{Tenant: "default", Role: &catalog.RoleData{Role: "user", Capabilities: []string{"*:*", "x.acme:act", "agents:run:clerk"}}}), intents.OK)
 	o.Approval(`{"once":false}`, "ben")
 	o.PushAgents(1, map[string]string{"clerk": clerkAgent, "reader": readAgent, "workflows/crm": fmt.Sprintf(payFlow, "crm", "crm.read"), "workflows/web": fmt.Sprintf(payFlow, "web", "web.read")})
 	return o
@@ -397,8 +416,14 @@ func TestInjections(t *testing.T) {
 func TestSourcesOfAPlan(t *testing.T) {
 	o := newOffice(t)
 	task := o.turn()
+	o.OK(task.Intent("x.acme.once", struct{}{}))
 	o.Want(o.call(task, "web.read"), intents.OK)
 	o.Want(o.call(task, "crm.read"), intents.OK)
+	o.OK(task.Intent("x.acme.pure", struct{}{}))
+	ours := o.Want(o.Do(task.Intent("x.acme.once", map[string]int{"n": 2})), intents.ApprovalRequired)
+	if !slices.Equal(ours.Decision.PolicyIDs, []string{"writ.tainted.act"}) {
+		t.Errorf("a vendor's intent is held by %v", ours.Decision.PolicyIDs)
+	}
 	crm := intents.Source{Kind: intents.SourceServer, Name: "crm", Trusted: true, OpenWorld: intents.No}
 	web := intents.Source{Kind: intents.SourceServer, Name: "web", OpenWorld: intents.Yes}
 	held := o.Want(o.call(task, "shop.pay"), intents.ApprovalRequired)

@@ -11,6 +11,7 @@ type DecisionInputs struct {
 	Task      *TaskInput  `json:"task,omitempty"`
 	Plan      *PlanInput  `json:"plan,omitempty"`
 	Skill     *SkillInput `json:"skill,omitempty"`
+	Effect    string      `json:"effect,omitempty"` // of a vendor's type, by the router's catalog
 	Approvals []Approval  `json:"approvals"`
 	Now       string      `json:"now"` // RFC 3339 UTC with milliseconds, see FormatTime
 

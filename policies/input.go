@@ -78,6 +78,7 @@ var members = []member{
 	}},
 	{name: "intent", fields: fields{
 		{"args", func(s *subject) any { return present{s.args} }},
+		{"effect", func(s *subject) any { return text(s.inputs.Effect) }},
 		{"type", func(s *subject) any { return s.env.Type() }},
 	}},
 	{name: "now", value: func(s *subject) any { return s.inputs.Now }},

@@ -21,6 +21,9 @@ func (r *Router) authorize(ctx context.Context, d *decision) error {
 	} else if s := d.env.StringArg("skill"); s != "" && d.row.Executor == "skills" {
 		d.inputs.Skill = &intents.SkillInput{Name: s}
 	}
+	if d.row.Vendor() {
+		d.inputs.Effect = string(d.row.Effect)
+	}
 	if err := r.look(ctx, d); err != nil {
 		return err
 	}

@@ -19,6 +19,26 @@ hold contains object.union_n([words(rego.metadata.rule()), terms, optional]) if 
 }
 
 # METADATA
+# title: Vendor's intent of a task that has read untrusted content
+# description: >-
+#   The task has read what the operator does not trust, and the type acts once, or what it does is not
+#   known.
+# custom:
+#   id: writ.tainted.act
+#   hint: nothing is carried out until enough approvers have approved
+hold contains object.union_n([words(rego.metadata.rule()), terms, optional]) if {
+	startswith(input.intent.type, "x.")
+	watched
+	not repeatable
+	some source in sources
+	not source.trusted
+}
+
+# METADATA
+# description: The intent may be carried out twice.
+repeatable if input.intent.effect in {"pure", "idempotent"}
+
+# METADATA
 # title: Way out for private content
 # description: The task has read private content, and the skill may pass on what it gets.
 # custom:

@@ -95,3 +95,24 @@ test_remote_agents_get_their_messages if {
 	hold := authz.hold with input as call_of(agent, [paper]) with data.directory as directory(unsaid)
 	hold == set()
 }
+
+# of_vendor is an intent of a vendor's type.
+of_vendor(effect, read) := object.union(
+	object.remove(call_of(acts, read), ["skill", "intent"]),
+	{"intent": object.union({"type": "x.acme.pay", "args": {}}, effect)},
+)
+
+test_types_of_vendors_are_held_like_skills if {
+	every effect in [{"effect": "once"}, {}] {
+		hold := authz.hold with input as of_vendor(effect, [paper]) with data.directory as directory(unsaid)
+		ids(hold) == {"writ.tainted.act"}
+	}
+	every effect in [{"effect": "pure"}, {"effect": "idempotent"}] {
+		none := authz.hold with input as of_vendor(effect, [paper]) with data.directory as directory(unsaid)
+		none == set()
+	}
+	clean := authz.hold with input as of_vendor({"effect": "once"}, [from("crm", true, "no")]) with data.directory as directory(unsaid)
+	clean == set()
+	off := authz.hold with input as of_vendor({"effect": "once"}, [paper]) with data.directory as directory({"approval": {"tainted": false}})
+	off == set()
+}
