@@ -152,6 +152,10 @@ bench: ## benchmarks of every package
 ratios: ## whole paths beside their baselines, five times; RATIOS="NAME [flags]" for others
 	$(GO) run ./bench $(or $(RATIOS),all --runs 5)
 
+.PHONY: eval
+eval: python-or-say-so ## model requests, tokens and time of tasks beside a plain tool loop
+	@$(GO) test -count=1 -timeout=10m -v -run '^TestCallsBesidePlainLoop$$' ./internal/e2e
+
 .PHONY: generate
 generate: ## documents that are made from the code
 	$(GO) generate ./...

@@ -58,7 +58,8 @@ func plainLoop(t *testing.T, m model.Model, tools *client.Client, task string) s
 	req := model.Request{
 		System: "You are a helpful assistant. Use the tools where they help, and answer the question.",
 		Messages: []model.Message{
-			{Role: model.RoleUser, Note: "Date: " + time.Now().UTC().Format("Monday, 2006-01-02"), Text: "[Task]\n" + task},
+			{Role: model.RoleSystem, Text: "[Context]\nDate: " + time.Now().UTC().Format("Monday, 2006-01-02") + "\n"},
+			{Role: model.RoleUser, Text: "[Task]\n" + task},
 		},
 	}
 	for _, tool := range listed.Tools {
@@ -106,6 +107,7 @@ func TestCallsBesidePlainLoop(t *testing.T) {
 		t.Fatal(err)
 	}
 	ana := s.as("ana")
+	const row = "%-55s %2d %6d %5d   %2d %6d %5d"
 	var table strings.Builder
 	for _, kind := range []struct {
 		name          string
@@ -122,21 +124,26 @@ func TestCallsBesidePlainLoop(t *testing.T) {
 		}, 1.3, 0},
 	} {
 		var ours, theirs, ourTokens, theirTokens int
+		var ourTime, theirTime time.Duration
 		for _, task := range kind.tasks {
+			begun := time.Now()
 			want := plainLoop(t, m, tools, task)
 			requests, tokens := m.take()
+			took, begun := time.Since(begun), time.Now()
 			got := s.ask(ana, task)
 			r, k := m.take()
-			fmt.Fprintf(&table, "%-55s %2d %6d   %2d %6d\n", task, requests, tokens, r, k)
+			own := time.Since(begun)
+			fmt.Fprintf(&table, row+"\n", task, requests, tokens, took.Milliseconds(), r, k, own.Milliseconds())
 			theirs, theirTokens, ours, ourTokens = theirs+requests, theirTokens+tokens, ours+r, ourTokens+k
+			theirTime, ourTime = theirTime+took, ourTime+own
 			if got.Status != "complete" || !strings.Contains(got.Response, strings.SplitN(want, "\n", 2)[0]) {
 				t.Errorf("%s: %s: %q%s, the plain loop: %q", task, got.Status, got.Response, got.Reason, want)
 			}
 		}
-		fmt.Fprintf(&table, "%-55s %2d %6d   %2d %6d   × %.2f calls, × %.2f tokens\n", kind.name, theirs, theirTokens, ours, ourTokens, float64(ours)/float64(theirs), float64(ourTokens)/float64(theirTokens))
+		fmt.Fprintf(&table, row+"   × %.2f calls, × %.2f tokens\n", kind.name, theirs, theirTokens, theirTime.Milliseconds(), ours, ourTokens, ourTime.Milliseconds(), float64(ours)/float64(theirs), float64(ourTokens)/float64(theirTokens))
 		if float64(ours) > kind.calls*float64(theirs) || kind.tokens > 0 && float64(ourTokens) > kind.tokens*float64(theirTokens) {
 			t.Errorf("%s take too many requests or tokens", kind.name)
 		}
 	}
-	t.Logf("%-55s plain loop  writ\n%s", "", table.String())
+	t.Logf("calls, prompt tokens and ms without the model, one request after another:\n%-55s plain loop          writ\n%s", "", table.String())
 }
