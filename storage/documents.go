@@ -109,7 +109,7 @@ type Projection struct {
 // Ranges bound members; of an array any element. Before bounds the
 // position, if it is not 0, of a query without Text and Vector. Text is a
 // full-text query over the text members of the index, any word matches, best
-// match first; Vector finds the nearest; with neither, Sort gives the order.
+// match first; Fuzzy also matches words that are spelt nearly so (see Edits); Vector finds the nearest; with neither, Sort gives the order.
 // Documents without the sorted member come last in both directions. Deleted and
 // expired (member ttl_at in the past of Now) documents are never returned. A
 // cursor belongs to its query; a walk by text over an index that is written to
@@ -121,6 +121,7 @@ type Query struct {
 	Ranges map[string]Range
 	Before int64
 	Text   string
+	Fuzzy  bool    // of Text
 	Vector *Vector // not together with Text, Sort or After
 	Sort   string  // member name, "-" in front for descending; default "_position"
 	After  string  // cursor of the previous page

@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 	"unicode"
+	"unicode/utf8"
 )
 
 const (
@@ -219,4 +220,19 @@ func Words(text string) []string {
 		return !unicode.IsLetter(r) && !unicode.IsNumber(r) && !unicode.IsMark(r)
 	})
 	return list[:min(len(list), maxWords)]
+}
+
+// MaxSpellings bounds the words that a fuzzy query tries for one of its own.
+const MaxSpellings = 64
+
+// Edits is how many letters a fuzzy query lets a word have added, left out, replaced or swapped with the next. The
+// first letter must be right.
+func Edits(word string) int {
+	switch n := utf8.RuneCountInString(word); {
+	case n < 3:
+		return 0
+	case n < 6:
+		return 1
+	}
+	return 2
 }

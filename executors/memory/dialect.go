@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/statement"
 )
 
 // said are the types of messages that people and agents write; the others are internal.
@@ -36,7 +37,7 @@ func (m *memory) byMode(ctx context.Context, o *executors.Intent, args catalog.M
 			return nil, err
 		}
 		var hits []catalog.MemoryHit
-		hits, err = m.hits(ctx, o, index, storage.Query{Text: args.Text, Terms: terms, Limit: args.TopK})
+		hits, err = m.hits(ctx, o, index, storage.Query{Text: args.Text, Fuzzy: args.Mode == catalog.Fuzzy, Terms: terms, Limit: args.TopK})
 		lists = append(lists, hits)
 	}
 	found.Hits = interleave(lists, args.TopK)
@@ -139,15 +140,9 @@ func (m *memory) schemas(ctx context.Context, o *executors.Intent) (map[string][
 	return map[string][]json.RawMessage{storage.IndexSchemas: out}, nil
 }
 
-// sql executes a statement over the user's own documents, if the store can. Above the limit it sees
+// sql executes a statement over the user's own documents. Above the limit it sees
 // the newest documents and reports that.
-func (m *memory) sql(ctx context.Context, o *executors.Intent, statement string) (*executors.Result, error) {
-	store, ok := m.Documents.(interface {
-		Rows(ctx context.Context, tenant string, views map[string]storage.Query, also map[string][]json.RawMessage, statement string) (rows []map[string]any, cut []string, err error)
-	})
-	if !ok {
-		return nil, executors.Fail(intents.MalformedArgs, "SQL needs the embedded store of documents: use LOOKUP, SEARCH, FUZZY or TRAVERSE")
-	}
+func (m *memory) sql(ctx context.Context, o *executors.Intent, text string) (*executors.Result, error) {
 	newest := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000})
 	memories := m.owned(o, storage.Query{Sort: "-created_at", Limit: 1000, Terms: map[string][]string{"scope": {scopeUser}}, Ranges: map[string]storage.Range{"source": {GTE: "sha256:"}}}) // locks have none
 	agents, err := m.schemas(ctx, o)
@@ -155,7 +150,7 @@ func (m *memory) sql(ctx context.Context, o *executors.Intent, statement string)
 		return nil, err
 	}
 	views := map[string]storage.Query{storage.IndexMemory: memories, storage.IndexMoments: newest, storage.IndexMessages: newest}
-	rows, cut, err := store.Rows(ctx, o.Ticket.Actor.Tenant, views, agents, strings.TrimRight(statement, "; \n"))
+	rows, cut, err := statement.Rows(ctx, m.Documents, o.Ticket.Actor.Tenant, views, agents, strings.TrimRight(text, "; \n"))
 	if errors.Is(err, storage.ErrBusy) || errors.Is(err, storage.ErrSlow) || ctx.Err() != nil {
 		return nil, executors.Store(err)
 	}

@@ -104,8 +104,8 @@ func TestLookup(t *testing.T) {
 // machinery. Without a mode a task searches its own alone.
 func TestSearchInMode(t *testing.T) {
 	b := recalled(t, open(t))
-	for _, mode := range []string{"SEARCH", "FUZZY"} {
-		got := b.runQuery(t, asks("ana", mode, "boat score"))
+	for mode, text := range map[string]string{"SEARCH": "boat score", "FUZZY": "baot scroe"} {
+		got := b.runQuery(t, asks("ana", mode, text))
 		want := map[string]bool{"acme:sess_1:task_1:outlets": true, "acme:sess_1:task_1:liked": true, "sess_1:boat": true, "m_1": true}
 		for _, k := range keys(got.Hits) {
 			if !want[k] {
@@ -165,9 +165,26 @@ func TestSQL(t *testing.T) {
 	if _, err := os.Stat(":memory:"); err == nil {
 		t.Error("a file was made")
 	}
-	without := recalled(t, on(t, struct{ storage.Documents }{b.docs}, nil))
-	if r := without.Do(t, asks("ana", "SQL", "SELECT 1")); r.Code != intents.MalformedArgs || !strings.Contains(r.Reason, "embedded store") {
-		t.Errorf("on another store: %+v", r)
+}
+
+// TestSQLOfPostgreSQL: LEFT and casts are as there, and nothing else changes.
+func TestSQLOfPostgreSQL(t *testing.T) {
+	b := recalled(t, open(t))
+	for expression, want := range map[string]any{
+		"LEFT(content, 9)": "Where is ", "left(content, -5)||'::int'": "Where is the ::int", "LEFT(NULL, 1)": nil, "left('añb', 2)": "añ",
+		"AVG(2.5)::int": 3.0, "sum(length(content)) :: integer": 18.0, "m.content::varchar": "Where is the boat?", "('1' || 2)::int::text || '::x'": "12::x",
+		"created_at::date": "2026-11-20", "(1 + 0.5::float)::float": 1.5, "'a::int' || \"content\"::text": "a::intWhere is the boat?", "1 /* ::int */": 1.0,
+		"abs((0 - 2)::int) + 1::int": 3.0, "('{\"a\":\"7\"}'->>'a')::int": 7.0,
+	} {
+		got := b.runQuery(t, asks("ana", "SQL", "SELECT "+expression+" AS x FROM messages m WHERE message_type = 'user' -- ::int"))
+		if d := cmp.Diff([]map[string]any{{"x": want}}, got.Rows); d != "" {
+			t.Errorf("%s: %s", expression, d)
+		}
+	}
+	for _, expression := range []string{"::int", "1::", "1::money", "(1)::int(2)", "'{}'->>'a'::int", ")::int", "CASE WHEN 1 THEN 2 END::int", "LEFT(content)", "LEFT(content, 'a')", "1::int; DELETE FROM messages", "'a::int"} {
+		if r := b.Do(t, asks("ana", "SQL", "SELECT "+expression+" AS x FROM messages")); r.Code != intents.MalformedArgs {
+			t.Errorf("%s: %+v", expression, r)
+		}
 	}
 }
 

@@ -29,6 +29,18 @@ func TestIntegrationMemory(t *testing.T) {
 		return d
 	}
 	t.Run("Writers", func(t *testing.T) { writersLoseNothing(t, store(t, "writers-")) })
+	t.Run("Dialect", func(t *testing.T) {
+		d := store(t, "dialect-")
+		b := recalled(t, on(t, d, nil))
+		if err := d.Refresh(t.Context(), storage.Indices...); err != nil {
+			t.Fatal(err)
+		}
+		for mode, text := range map[string]string{"SQL": "SELECT LEFT(content, 5) AS said FROM messages WHERE message_type = 'user'", "FUZZY": "baot"} {
+			if got := b.runQuery(t, asks("ana", mode, text)); len(got.Rows) != 1 && len(got.Hits) != 2 {
+				t.Errorf("%s: %+v", mode, got)
+			}
+		}
+	})
 	t.Run("Near", func(t *testing.T) {
 		d := store(t, "near-")
 		nearMemories(t, on(t, d, hashed(t)), func() {

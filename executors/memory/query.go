@@ -46,9 +46,12 @@ func resultOf(found catalog.MemoryQueryResult) *executors.Result {
 
 // near returns the memories that an intent may read and that are near its text.
 func (m *memory) near(ctx context.Context, o *executors.Intent, args catalog.MemoryQuery) (out catalog.MemoryQueryResult, err error) {
-	near, reason, err := embed.OneVector(ctx, m.Embedder, args.Text, EmbedWait)
-	if err != nil {
-		return out, err
+	var near []float32
+	var reason string
+	if args.Mode != catalog.Fuzzy { // spelling is of words
+		if near, reason, err = embed.OneVector(ctx, m.Embedder, args.Text, EmbedWait); err != nil {
+			return out, err
+		}
 	}
 	var found [][]catalog.MemoryHit
 	for _, terms := range filters(o, args.Scope) {
@@ -57,7 +60,7 @@ func (m *memory) near(ctx context.Context, o *executors.Intent, args catalog.Mem
 			terms["embedder"] = []string{m.Embedder.Name()} // vectors of two do not compare
 			q.Vector = &storage.Vector{Member: "embedding", Values: near}
 		} else {
-			q.Text = args.Text
+			q.Text, q.Fuzzy = args.Text, args.Mode == catalog.Fuzzy
 		}
 		hits, err := m.search(ctx, o, q)
 		if err != nil {

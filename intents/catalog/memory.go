@@ -89,7 +89,7 @@ type MemoryQuery struct {
 const (
 	Lookup   = "LOOKUP"   // the value of a key
 	Search   = "SEARCH"   // by meaning where there is an embedder, else by words
-	Fuzzy    = "FUZZY"    // the same
+	Fuzzy    = "FUZZY"    // by words, also by those that are spelt nearly so
 	Traverse = "TRAVERSE" // the moments that edges lead to from a key, the nearest first
 	SQL      = "SQL"      // a SELECT over views of the user's own rows
 )

@@ -1,7 +1,6 @@
 package e2e
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -172,7 +171,7 @@ type plannable struct {
 // offeredSkills are the skills that a plan may name: tools, those described, and those named.
 func offeredSkills(req model.Request) (out []plannable) {
 	for _, t := range req.Tools {
-		if !slices.Contains([]string{"exec_python", "find_relevant_skills", "load_skill", "plan"}, t.Name) {
+		if strings.Contains(t.Description, "\nEffect: ") {
 			out = append(out, plannable{SkillHit: catalog.SkillHit{Name: t.Name}})
 		}
 	}
@@ -371,10 +370,7 @@ func mentioned(req model.Request, task string, h habit) map[string]string {
 	if strings.Contains(lower, "urgent") || strings.Contains(lower, "dringend") {
 		out["priority"] = "high"
 	}
-	date := ""
-	for _, m := range req.Messages {
-		date = cmp.Or(date, strings.TrimPrefix(m.Note, "Date: "))
-	}
+	_, date, _ := strings.Cut(req.Messages[0].Text, "\nDate: ")
 	date, _, _ = strings.Cut(date, "\n")
 	today, _ := time.Parse("Monday, 2006-01-02", date)
 	on := func(days int) string { return today.AddDate(0, 0, days).Format(time.DateOnly) }

@@ -123,7 +123,11 @@ func (d *Documents) query(tenant, index string, q storage.Query, s storage.Selec
 		}}}, nil
 	case q.Text != "":
 		words := strings.Join(storage.Words(q.Text), " ")
-		clauses := matches("", fields, words)
+		match := object{"query": words}
+		if q.Fuzzy { // AUTO is storage.Edits
+			match = object{"query": words, "fuzziness": "AUTO", "prefix_length": 1, "max_expansions": storage.MaxSpellings}
+		}
+		clauses := matches("", fields, match)
 		if words == "" || len(clauses) == 0 {
 			return nil, nil //nolint:nilnil // nothing is an answer
 		}
@@ -154,16 +158,16 @@ func conditions(tenant string, s storage.Selection) []object {
 }
 
 // matches asks for words in every text member, at any depth.
-func matches(path string, fields []storage.Field, words string) (list []object) {
+func matches(path string, fields []storage.Field, match object) (list []object) {
 	for _, f := range fields {
 		name := path + f.Name
 		switch f.Kind {
 		case storage.Text:
-			list = append(list, object{"match": object{name: object{"query": words}}})
+			list = append(list, object{"match": object{name: match}})
 		case storage.Object:
-			list = append(list, matches(name+".", f.Fields, words)...)
+			list = append(list, matches(name+".", f.Fields, match)...)
 		case storage.Nested:
-			if inner := matches(name+".", f.Fields, words); len(inner) > 0 {
+			if inner := matches(name+".", f.Fields, match); len(inner) > 0 {
 				list = append(list, object{"nested": object{"path": name, "score_mode": "sum", "query": object{"bool": object{"should": inner}}}})
 			}
 		default:

@@ -31,9 +31,9 @@ func (d *Documents) aggregate(ctx context.Context, tenant, index string, q stora
 	if err != nil || s == nil {
 		return nil, err
 	}
-	match := matchQuery(q.Text)
-	if q.Text != "" && match == "" {
-		return nil, nil
+	match, err := matchQuery(ctx, d.db.readers, q)
+	if err != nil || q.Text != "" && match == "" {
+		return nil, err
 	}
 	enter, err := s.narrowest(ctx, d.db.readers, enterLimit)
 	if err != nil {

@@ -43,7 +43,7 @@ var (
 // filters and sorting need. The writer updates it with the body. terms_row
 // finds the terms of one document.
 // text is contentless: it has the words, documents has the bodies. vectors has the
-// embeddings, by space: a search compares with those of one tenant only.
+// embeddings, by space: a search compares with those of one tenant only. vocabulary is a view of the words in text.
 // documents_ttl has what expires, for searches that read no body before its rank
 // is known. made has the fields that terms, text and vectors were built from; see
 // reindex. version is a new random number each time a document is written, so that a copy
@@ -69,7 +69,8 @@ var documentSchema = []string{`
 	CREATE INDEX terms_row ON terms(row, member, value)`, `
 	ALTER TABLE documents ADD COLUMN version INTEGER NOT NULL DEFAULT 0;
 	DROP INDEX documents_position;
-	CREATE INDEX documents_position ON documents(space, position, row, version)`}
+	CREATE INDEX documents_position ON documents(space, position, row, version)`, `
+	CREATE VIRTUAL TABLE vocabulary USING fts5vocab(text, row)`}
 
 // OpenDocuments opens or creates the file. Three goroutines run until Close: the
 // writer, the checkpointer, and one that scrubs. After a failed write or sync every later call

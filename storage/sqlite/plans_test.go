@@ -49,7 +49,7 @@ func TestQueriesUseIndexes(t *testing.T) {
 			}
 		}
 	}
-	match := matchQuery("some words")
+	const match = `words : ("some" OR "words")`
 	for _, index := range storage.Indices {
 		fields, err := storage.Fields(index)
 		if err != nil {

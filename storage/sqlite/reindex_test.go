@@ -23,7 +23,7 @@ func TestDocumentsOfVersion1(t *testing.T) {
 	if err := d.Close(); err != nil {
 		t.Fatal(err)
 	}
-	execute(t, path, `DROP TABLE vectors; DROP TABLE made; DROP INDEX documents_ttl; DROP INDEX terms_row; PRAGMA user_version=1;
+	execute(t, path, `DROP TABLE vocabulary; DROP TABLE vectors; DROP TABLE made; DROP INDEX documents_ttl; DROP INDEX terms_row; PRAGMA user_version=1;
 		DROP INDEX documents_position; ALTER TABLE documents DROP COLUMN version; CREATE INDEX documents_position ON documents(space, position);
 		UPDATE terms SET value = replace(value, '.000Z', 'Z') WHERE member = (SELECT number FROM members WHERE name = 'created_at');
 		INSERT INTO terms SELECT space, member, 'stale', row FROM terms WHERE member = (SELECT number FROM members WHERE name = 'user_id');

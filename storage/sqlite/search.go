@@ -65,7 +65,7 @@ func (d *Documents) search(ctx context.Context, tenant, index string, q storage.
 	case q.Vector != nil:
 		return s.byVector(ctx, d.db.readers, *q.Vector)
 	case q.Text != "":
-		return s.byText(ctx, d.db.readers, q.Text)
+		return s.byText(ctx, d.db.readers, q)
 	default:
 		return s.byOrder(ctx, d.db.readers)
 	}
@@ -236,19 +236,6 @@ func (f filter) bounded(b *statement, value string) {
 	for _, bound := range f.bounds {
 		b.add(" AND "+value+" "+bound.operator+" ?", bound.value)
 	}
-}
-
-// matchQuery is the FTS5 query for any word of the text; empty if the text has no
-// word. Words are quoted, so nothing in them is an operator.
-func matchQuery(text string) string {
-	list := storage.Words(text)
-	if len(list) == 0 {
-		return ""
-	}
-	for i, w := range list {
-		list[i] = `"` + w + `"`
-	}
-	return "words : (" + strings.Join(list, " OR ") + ")"
 }
 
 // cursor is the place of the last document of a page in the order of its query:

@@ -161,10 +161,10 @@ func (s *selection) matching(b *statement, match string) {
 
 // byText walks the words of the space. The condition that leaves the fewest is
 // applied first.
-func (s *selection) byText(ctx context.Context, db *sql.DB, text string) (storage.Page, error) {
-	match := matchQuery(text)
-	if match == "" {
-		return storage.Page{}, nil
+func (s *selection) byText(ctx context.Context, db *sql.DB, q storage.Query) (storage.Page, error) {
+	match, err := matchQuery(ctx, db, q)
+	if err != nil || match == "" {
+		return storage.Page{}, err
 	}
 	first, err := s.narrowest(ctx, db, matchLimit)
 	if err != nil {

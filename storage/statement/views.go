@@ -1,4 +1,6 @@
-package sqlite
+// Package statement carries out a SELECT over copies of documents, whichever store has them. It reads no more than
+// the queries of its caller select, in the tenant that the caller names.
+package statement
 
 import (
 	"bytes"
@@ -88,15 +90,19 @@ type viewResult struct {
 // errView reports that a statement was ended.
 var errView = fmt.Errorf("it took more than %d s of the processor", viewCPU)
 
-// Rows carries one SELECT out over the documents that queries select, and those in also, by index. A view has
+// Rows carries one SELECT out over the documents that queries select in a store, and those in also, by index. A view has
 // the name of its index without agent_, and the members as columns; cut are those of which
-// only the first documents of the query are in it. The statement runs in a separate process,
+// only the first documents of the query are in it. The statement may have LEFT and casts as in PostgreSQL; else it
+// is SQLite's. It runs in a separate process,
 // which has a copy of the views and nothing else, and is killed when it exceeds its limits: one
 // function can block SQLite for hours. A tenant has one at a time;
 // storage.ErrBusy else. Any other error is for the statement's author.
-func (d *Documents) Rows(ctx context.Context, tenant string, of map[string]storage.Query, also map[string][]json.RawMessage, statement string) (rows []map[string]any, cut []string, err error) {
+func Rows(ctx context.Context, docs storage.Documents, tenant string, of map[string]storage.Query, also map[string][]json.RawMessage, statement string) (rows []map[string]any, cut []string, err error) {
 	if strings.Contains(statement, ";") {
 		return nil, nil, errors.New("one SELECT, without a semicolon")
+	}
+	if statement, err = withoutCasts(statement); err != nil {
+		return nil, nil, err
 	}
 	leave, err := views.enter(ctx, tenant)
 	if err != nil {
@@ -105,7 +111,7 @@ func (d *Documents) Rows(ctx context.Context, tenant string, of map[string]stora
 	defer leave()
 	in := selecting{Statement: statement}
 	for index, q := range of {
-		v, whole, err := d.view(ctx, tenant, index, q)
+		v, whole, err := copyOf(ctx, docs, tenant, index, q)
 		if err != nil {
 			return nil, nil, err
 		}
@@ -137,13 +143,13 @@ func viewOf(index string) (v view, err error) {
 	return v, err
 }
 
-// view copies documents, as many as there may be.
-func (d *Documents) view(ctx context.Context, tenant, index string, q storage.Query) (v view, whole bool, err error) {
+// copyOf copies documents, as many as there may be.
+func copyOf(ctx context.Context, docs storage.Documents, tenant, index string, q storage.Query) (v view, whole bool, err error) {
 	if v, err = viewOf(index); err != nil {
 		return v, false, err
 	}
 	for size := 0; ; {
-		page, err := d.Search(ctx, tenant, index, q)
+		page, err := docs.Search(ctx, tenant, index, q)
 		if err != nil {
 			return v, false, err
 		}
@@ -176,7 +182,7 @@ func (in selecting) run(ctx context.Context) ([]map[string]any, error) {
 	defer cancel()
 	cmd := exec.CommandContext(short, self)
 	var out bytes.Buffer
-	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout = []string{selectName}, []string{"GOMAXPROCS=2"}, "/", bytes.NewReader(raw), &out
+	cmd.Args, cmd.Env, cmd.Dir, cmd.Stdin, cmd.Stdout = []string{processName}, []string{"GOMAXPROCS=2"}, "/", bytes.NewReader(raw), &out
 	if err := cmd.Run(); err != nil && ctx.Err() == nil {
 		return nil, errView
 	} else if err != nil {

@@ -1,8 +1,9 @@
-package sqlite
+package statement
 
 import (
 	"context"
 	"database/sql"
+	"database/sql/driver"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -16,12 +17,13 @@ import (
 	sqlite3 "modernc.org/sqlite/lib"
 )
 
-// selectName is the name that the program has in the process that carries a statement out.
-const selectName = "writ-select"
+// processName is the name that the program has in the process that carries a statement out.
+const processName = "writ-select"
 
 // init: in the process of a SELECT nothing else of the program starts.
 func init() {
-	if os.Args[0] == selectName {
+	if os.Args[0] == processName {
+		sqlite.MustRegisterDeterministicScalarFunction("left", 2, left)
 		os.Exit(selectOnce(os.Stdin, os.Stdout))
 	}
 }
@@ -83,6 +85,22 @@ func (in selecting) rows(ctx context.Context) ([]map[string]any, error) {
 		return nil, err
 	}
 	return scanned(found)
+}
+
+// left is LEFT(text, n) of PostgreSQL: the first n characters, or all but the last -n.
+func left(_ *sqlite.FunctionContext, args []driver.Value) (driver.Value, error) {
+	if args[0] == nil || args[1] == nil {
+		return nil, nil
+	}
+	n, ok := args[1].(int64)
+	if !ok {
+		return nil, errors.New("LEFT takes a text and a number")
+	}
+	text := []rune(fmt.Sprint(args[0]))
+	if n < 0 {
+		n = max(0, int64(len(text))+n)
+	}
+	return string(text[:min(n, int64(len(text)))]), nil
 }
 
 // soon has the process killed when it has used so much of the processor from now on.
