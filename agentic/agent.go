@@ -33,7 +33,7 @@ func (w *worker) converse(ctx context.Context) error {
 	if agent.Type == agents.Remote {
 		return w.relay(ctx, agent)
 	}
-	tools, err := w.agentTools(ctx, agent)
+	tools, notes, err := w.agentTools(ctx, agent)
 	if err != nil {
 		return err
 	}
@@ -59,7 +59,7 @@ func (w *worker) converse(ctx context.Context) error {
 	}
 	w.loop = &loop{
 		model: w.cfg.modelOf(agent), log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
-		req:     request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask),
+		req:     request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask, notes...),
 		isChild: w.req.Ask != "", step: w.place.Step, now: w.cfg.Now,
 	}
 	if w.loop.text {
@@ -97,7 +97,7 @@ func (w *worker) ownAgent(ctx context.Context) (*agents.Agent, error) {
 	}
 	w.inTime(agent)
 	w.others = got.Others
-	if w.req.Ask != "" || w.req.Route != nil { // an asked agent cannot ask others
+	if w.req.Ask != "" || w.req.Route != nil || len(mayAsk(agent, w.others)) == 0 { // an asked agent cannot ask others
 		w.others, agent.SubAgents = nil, nil
 		agent.Tools = slices.DeleteFunc(slices.Clone(agent.Tools), func(t agents.Tool) bool { return t.ID() == agents.AskAgent })
 	}
@@ -123,12 +123,13 @@ func (c Config) definition(got catalog.AgentGetResult) (*agents.Agent, error) {
 	return agents.Parse([]byte(got.Text))
 }
 
-// agentTools returns the skills that the agent may call, and the tools for large results once
-// there is one. A skill that cannot be loaded is left out: its server may be down.
-func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, error) {
+// agentTools returns the skills that the agent may call, the tools for large results once there is
+// one, and notes on them for its prompt. A skill that cannot be loaded is left out: its server may
+// be down.
+func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) (all []*tool, notes []string, err error) {
 	manifests, err := w.manifests(ctx, w.req.Step.Skills, catalog.MaxLoaded)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for i := range manifests {
 		for _, t := range agent.Tools {
@@ -143,25 +144,26 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) ([]*tool, 
 		newTool(tool{Tool: execPythonTool, usable: func() bool { return calculates || w.hasLarge() }, call: called(w.python)}),
 	}
 	if len(w.others) > 0 {
-		builtin = append(w.askTools(len(agent.SubAgents) > 0), builtin...)
+		asks, note := w.askTools(agent)
+		builtin, notes = append(asks, builtin...), append(notes, note)
 	}
 	builtin = append(builtin, w.ownTools(agent)...)
 	taken := map[string]bool{finalResult: true, searchTool.Name: true, findToolsTool.Name: true}
 	for _, t := range builtin {
 		taken[t.Name] = true
 	}
-	var all []*tool
 	w.req.Step.Skills = nil
 	for i, name := range agents.WireNames(manifests, taken) {
 		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
 		all = append(all, w.skill(manifests[i], name))
 	}
+	notes = append(notes, effectsNote(all))
 	if fixed := len(builtin) + 1; len(all)+fixed > maxTools { // with the result of a structured one
 		if all, err = w.shelve(ctx, all, fixed); err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 	}
-	return append(all, builtin...), nil
+	return append(all, builtin...), notes, nil
 }
 
 // manifests loads skills, as many as that at once. A skill that cannot be loaded is left out.

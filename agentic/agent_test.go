@@ -102,7 +102,7 @@ func TestAgentTurn(t *testing.T) {
 	if !strings.HasPrefix(first.System, "Sell dear.\n") || !strings.Contains(first.System, "**list**: Look before you sell.") || *first.Temperature != 0.5 || !slices.Equal(first.Stop, []string{"END"}) {
 		t.Errorf("request %+v", first)
 	}
-	if first.Tools[0].Description != "Lists.\nLook before you sell.\nEffect: pure." {
+	if first.Tools[0].Description != "Lists.\nLook before you sell." {
 		t.Errorf("the tool is described as %q", first.Tools[0].Description)
 	}
 	if first.Messages[1].Text != "How many outlets are there?" || first.Choice != model.ChoiceAuto || !slices.Equal(toolNames(first), []string{"crm_list", "search"}) {

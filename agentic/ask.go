@@ -40,26 +40,38 @@ var findAgentsTool = model.Tool{
 	Schema: json.RawMessage(`{"type":"object","properties":{"query":{"type":"string","minLength":1,"maxLength":1000}},"required":["query"],"additionalProperties":false}`),
 }
 
+// mayAsk returns the agents that an agent is told it may ask: those it names. One that may ask any is
+// not told of the built-in ones that are an example or work in the background.
+func mayAsk(a *agents.Agent, others []catalog.OtherAgent) []catalog.OtherAgent {
+	if len(a.SubAgents) > 0 {
+		return others
+	}
+	return slices.DeleteFunc(slices.Clone(others), func(o catalog.OtherAgent) bool { return o.Agent == agents.Sample || o.Agent == agents.Dreaming })
+}
+
 // askTools are the tools by which the agent asks others: one for each agent that it names, or one
-// for many; if it may ask any, one for all.
-func (w *worker) askTools(named bool) (out []*tool) {
-	if named && len(w.others) <= maxAskTools {
-		for _, a := range w.others {
-			out = append(out, w.askTool(model.Tool{Name: askToolName(a.Agent), Description: a.Description, Schema: askSchema}, a.Agent))
+// for many; if it may ask any, one for all. The note lists these for its prompt: servers truncate
+// the descriptions of tools.
+func (w *worker) askTools(a *agents.Agent) (out []*tool, note string) {
+	all := mayAsk(a, w.others)
+	if len(a.SubAgents) > 0 && len(all) <= maxAskTools {
+		for _, o := range all {
+			out = append(out, w.askTool(model.Tool{Name: askToolName(o.Agent), Description: o.Description, Schema: askSchema}, o.Agent))
 		}
-		return out
+		return out, ""
 	}
 	one := model.Tool{Name: agents.AskAgent, Description: "Asks another agent, and gives its answer.", Schema: askAgentSchema}
-	if len(w.others) <= maxAskTools {
-		for _, a := range w.others {
-			one.Description += "\n- " + a.Agent + ": " + a.Description
+	if len(all) <= maxAskTools {
+		note = "**" + agents.AskAgent + "** asks one of:"
+		for _, o := range all {
+			note += "\n  - " + o.Agent + ": " + strings.Join(strings.Fields(o.Description), " ")
 		}
-		return []*tool{w.askTool(one, "")}
+		return []*tool{w.askTool(one, "")}, note
 	}
 	one.Description += " " + findAgentsTool.Name + " finds one."
 	return []*tool{w.askTool(one, ""), newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in catalog.FindArgs) (any, error) {
-		return map[string]any{"agents": foundAgents(w.others, in.Query)}, nil
-	})})}
+		return map[string]any{"agents": foundAgents(all, in.Query)}, nil
+	})})}, ""
 }
 
 // askTool asks one agent; empty: the agent that a call names.

@@ -43,7 +43,7 @@ func (l *loop) appendReply(r *model.Response) {
 func (l *loop) size() int {
 	n := len(l.req.System)
 	for _, m := range l.req.Messages {
-		n += len(m.Text)
+		n += len(m.Note) + len(m.Text)
 		for _, c := range m.Calls {
 			n += len(c.Name) + len(c.Arguments)
 		}

@@ -73,6 +73,8 @@ func (w *planning) offer(ctx context.Context, found []catalog.SkillHit) (tools [
 			pure, ids = append(pure, m), append(ids, name)
 		}
 	}
+	slices.SortFunc(pure, func(a, b catalog.Manifest) int { return strings.Compare(a.Name, b.Name) }) // whatever their rank
+	slices.Sort(ids)
 	for i, name := range agents.WireNames(pure, builtinNames) {
 		tools = append(tools, &tool{Tool: skillTool(pure[i], name), handover: true})
 		w.offered[name] = ids[i]

@@ -182,6 +182,7 @@ type plannable struct {
 	catalog.SkillHit
 	Changes bool            `json:"changes,omitempty"` // data, for good
 	Input   json.RawMessage `json:"input_schema,omitempty"`
+	Output  json.RawMessage `json:"output_schema,omitempty"`
 }
 
 func (w *planning) plannable(found []catalog.SkillHit) []plannable {
@@ -228,10 +229,11 @@ func (w *planning) load(ctx context.Context, _ string, a loadSkillArgs) (any, er
 	if err := w.loadNew(ctx, a.Skills); err != nil {
 		return nil, err
 	}
-	out := loadSkillResult{Skills: []catalog.Manifest{}}
+	out := loadSkillResult{Skills: []plannable{}}
 	for _, name := range a.Skills {
 		if id, ok := w.idOf(name); ok {
-			out.Skills = append(out.Skills, w.loaded[id])
+			m := w.loaded[id]
+			out.Skills = append(out.Skills, plannable{catalog.SkillHit{Name: m.Name, Description: m.Description}, m.Effect != catalog.Pure, m.InputSchema, m.OutputSchema})
 		} else {
 			out.Unavailable = append(out.Unavailable, name)
 		}

@@ -15,8 +15,11 @@ import (
 // request begins the request of an agent in a turn: its system prompt, then the context, then the
 // history, then one message of the user. System prompt and context are never stored: each run
 // builds them anew from the definition of the agent and from the record.
-func request(a *agents.Agent, soul string, t Turn, now time.Time, message string) model.Request {
-	messages := append([]model.Message{{Role: model.RoleSystem, Text: contextOf(a, t, now)}}, historyOf(t.History)...)
+//
+// What changes with each turn comes last: servers cache the beginning that requests have in common,
+// and charge less for it.
+func request(a *agents.Agent, soul string, t Turn, now time.Time, message string, notes ...string) model.Request {
+	messages := append([]model.Message{{Role: model.RoleSystem, Text: contextOf(a, t)}}, historyOf(t.History)...)
 	if t.Prior != "" { // in the words of the asking agent
 		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: "[Prior context] " + t.Prior})
 	}
@@ -25,25 +28,46 @@ func request(a *agents.Agent, soul string, t Turn, now time.Time, message string
 		message = t.withReminderDue(message)
 	}
 	return model.Request{
-		Agent: a.Name, System: a.System(soul), Temperature: a.Temperature, Stop: a.Stop, MaxTokens: a.MaxTokens, Effort: a.Effort, Parallel: a.Parallel,
-		Messages: append(messages, model.Message{Role: model.RoleUser, Text: message}),
+		Agent: a.Name, System: a.System(soul, notes...), Temperature: a.Temperature, Stop: a.Stop, MaxTokens: a.MaxTokens, Effort: a.Effort, Parallel: a.Parallel,
+		Messages: append(messages, model.Message{Role: model.RoleUser, Note: momentOf(a, t, now), Text: message}),
 	}
 }
 
-// contextOf states the time, the user and the identity for which an agent works.
-func contextOf(a *agents.Agent, t Turn, now time.Time) string {
+// line of a context.
+type line struct{ name, value string }
+
+// linesOfContext are those that have a value, each after a line break.
+func linesOfContext(lines ...line) (text string) {
+	for _, l := range lines {
+		if value := strings.Join(strings.Fields(l.value), " "); value != "" { // in one line
+			text += "\n" + l.name + ": " + value
+		}
+	}
+	return text
+}
+
+// momentOf states what is new in a turn: the time, to the minute, and who may be asked.
+func momentOf(a *agents.Agent, t Turn, now time.Time) string {
+	now = now.UTC()
+	if t.About != nil {
+		if zone, err := time.LoadLocation(t.About.TimeZone); err == nil {
+			now = now.In(zone)
+		}
+	}
+	return strings.TrimPrefix(linesOfContext(
+		line{"Date", now.Format("Monday, 2006-01-02")},
+		line{"Time", now.Format("15:04 MST")},
+		line{"Routing table", routingTable(a, t)},
+	), "\n")
+}
+
+// contextOf states the user and the identity for which an agent works.
+func contextOf(a *agents.Agent, t Turn) string {
 	var about catalog.TurnContext
 	if t.About != nil {
 		about = *t.About
 	}
-	now = now.UTC()
-	if zone, err := time.LoadLocation(about.TimeZone); err == nil {
-		now = now.In(zone)
-	}
-	text := "[Context]"
-	for _, line := range []struct{ name, value string }{
-		{"Date", now.Format("Monday, 2006-01-02")},
-		{"Time", now.Format("15:04:05 MST")},
+	text := "[Context]" + linesOfContext([]line{
 		{"Time zone", about.TimeZone},
 		{"User ID", t.UserID},
 		{"User email", t.Transient.UserEmail},
@@ -52,14 +76,9 @@ func contextOf(a *agents.Agent, t Turn, now time.Time) string {
 		{"Session name", about.SessionName},
 		{"Session metadata", about.SessionMetadata},
 		{"Agent", a.Name},
-		{"Routing table", routingTable(a, t)},
 		{"Locale", about.Locale},
 		{"Location", about.Location},
-	} {
-		if value := strings.Join(strings.Fields(line.value), " "); value != "" { // in one line
-			text += "\n" + line.name + ": " + value
-		}
-	}
+	}...)
 	if t.Transient.AddedInstruction != "" {
 		text += "\n\n[Added instruction]\n" + t.Transient.AddedInstruction
 	}

@@ -191,10 +191,9 @@ func TestContextOfTheRequest(t *testing.T) {
 		Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`,
 	}
 	turn.Transient = catalog.Transient{AddedInstruction: "Be brief.", UserName: "Ana", UserEmail: "ana@example.com"}
-	got := contextOf(agents.Builtin(agents.Planner), turn, time.Date(2026, 3, 1, 23, 30, 0, 0, time.UTC))
+	planner, at := agents.Builtin(agents.Planner), time.Date(2026, 3, 1, 23, 30, 59, 0, time.UTC)
+	got := contextOf(planner, turn) + "\n\n" + momentOf(planner, turn, at)
 	want := `[Context]
-Date: Monday, 2026-03-02
-Time: 00:30:00 CET
 Time zone: Europe/Berlin
 User ID: ana
 User email: ana@example.com
@@ -207,7 +206,10 @@ Locale: de-DE
 Location: Bonn
 
 [Added instruction]
-Be brief.`
+Be brief.
+
+Date: Monday, 2026-03-02
+Time: 00:30 CET`
 	if d := cmp.Diff(want, got); d != "" {
 		t.Error(d)
 	}
@@ -221,7 +223,7 @@ Be brief.`
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, line, _ := strings.Cut(contextOf(a, turn, time.Now()), "\nRouting table: ")
+		_, line, _ := strings.Cut(momentOf(a, turn, at), "\nRouting table: ")
 		if got, _, _ := strings.Cut(line, "\n"); got != want {
 			t.Errorf("%s: routing table %s", text, got)
 		}

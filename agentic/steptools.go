@@ -63,12 +63,13 @@ func (w *worker) message(ctx context.Context) (string, error) {
 	return m.task(w.req.Step.Task), nil
 }
 
-// tools returns the skills that the step allows, and the built-in tools.
-func (w *worker) tools(ctx context.Context) ([]*tool, error) {
+// tools returns the skills that the step allows, and the built-in tools. The note is on them, for
+// the prompt.
+func (w *worker) tools(ctx context.Context) (all []*tool, note string, err error) {
 	manifests := make([]catalog.Manifest, len(w.req.Step.Skills))
 	for i, name := range w.req.Step.Skills {
 		if _, err := w.submit(ctx, "skill.load", catalog.SkillLoad{Skill: name}, &manifests[i]); err != nil {
-			return nil, err
+			return nil, "", err
 		}
 	}
 	remember := newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)})
@@ -87,7 +88,6 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 	for _, t := range builtin {
 		taken[t.Name] = true
 	}
-	var all []*tool
 	for i, name := range agents.WireNames(manifests, taken) {
 		m := manifests[i]
 		all = append(all, finishable(w.skill(m, name)))
@@ -95,16 +95,38 @@ func (w *worker) tools(ctx context.Context) ([]*tool, error) {
 			w.returns = append(w.returns, skillReturns{name, m.OutputSchema})
 		}
 	}
-	return append(all, builtin...), nil
+	note = effectsNote(all)
+	return append(all, builtin...), note, nil
 }
 
-// maxAbout bounds the description of a skill, in bytes: servers truncate longer ones, and the
-// effect follows it.
+// maxAbout bounds the description of a skill, in bytes: servers truncate longer ones.
 const maxAbout = 1000
 
 // skillTool is a skill as a model reads it.
 func skillTool(m catalog.Manifest, wire string) model.Tool {
-	return model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout) + "\nEffect: " + string(m.Effect) + ".", Schema: m.InputSchema, Pure: m.Effect == catalog.Pure}
+	return model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout), Schema: m.InputSchema, Pure: m.Effect == catalog.Pure}
+}
+
+// effectsNote says once which of an agent's skills change data: it names these or, if they are
+// fewer, the others. A server's description of its tool cannot say otherwise.
+func effectsNote(skills []*tool) string {
+	var reads, changes []string
+	for _, t := range skills {
+		if name := "`" + t.Name + "`"; t.changes {
+			changes = append(changes, name)
+		} else {
+			reads = append(reads, name)
+		}
+	}
+	switch {
+	case len(changes) == 0:
+		return ""
+	case len(reads) == 0, len(changes)+len(reads) > maxTools: // the prompt stays the same while others are shown
+		return "Tools of servers may change data, and wait for approval."
+	case len(changes) <= len(reads):
+		return "These change data, and may wait for approval: " + strings.Join(changes, ", ")
+	}
+	return "Tools of servers change data, and may wait for approval, except: " + strings.Join(reads, ", ")
 }
 
 // skill returns a skill as a tool. Its server judges the input, so a schema that this system

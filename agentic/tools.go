@@ -58,7 +58,7 @@ var findSkillsTool = model.Tool{
 }
 
 var loadSkillTool = model.Tool{
-	Pure: true, Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call has an effect that lasts.",
+	Pure: true, Name: "load_skill", Description: "Loads skills by name: their descriptions, input and output schemas, and whether a call changes data.",
 	Schema: json.RawMessage(`{"type":"object","properties":{"skills":{"type":"array","items":{"type":"string","minLength":1,"maxLength":128},"minItems":1,"maxItems":20}},"required":["skills"],"additionalProperties":false}`),
 }
 
@@ -67,8 +67,8 @@ type loadSkillArgs struct {
 }
 
 type loadSkillResult struct {
-	Skills      []catalog.Manifest `json:"skills"`
-	Unavailable []string           `json:"unavailable,omitempty"` // not approved, or their server does not answer
+	Skills      []plannable `json:"skills"`
+	Unavailable []string    `json:"unavailable,omitempty"` // not approved, or their server does not answer
 }
 
 var planTool = model.Tool{
@@ -150,7 +150,7 @@ type insufficientArgs struct {
 }
 
 var searchTool = model.Tool{
-	Pure: true, Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages; and documents. KNOWLEDGE: parts of documents of the user and the organisation that are like the text. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).\nEffect: pure.",
+	Pure: true, Name: "search", Description: "Searches what is remembered for the user: memories, moments of conversations, and messages; and documents. KNOWLEDGE: parts of documents of the user and the organisation that are like the text. LOOKUP: what stands under the key in query. SEARCH, FUZZY: what is like the text. TRAVERSE: moments that are linked with the one of the key. SQL: one SELECT over the views memory(key, text, created_at), moments(key, kind, text, edges, session_id, created_at) and messages(message_id, session_id, message_type, content, created_at).",
 	Schema: json.RawMessage(`{"type":"object","properties":{"mode":{"enum":["LOOKUP","SEARCH","FUZZY","TRAVERSE","SQL","KNOWLEDGE"]},"query":{"type":"string","minLength":1,"maxLength":4096},"limit":{"type":"integer","minimum":1,"maximum":50}},"required":["mode","query"],"additionalProperties":false}`),
 }
 

@@ -199,7 +199,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	if err := w.compileShape(); err != nil {
 		return err
 	}
-	tools, err := w.tools(ctx)
+	tools, note, err := w.tools(ctx)
 	if err != nil {
 		return err
 	}
@@ -210,7 +210,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	agent := w.inTime(w.cfg.builtin(agents.Executor))
 	w.loop = &loop{
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.place.Step,
-		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
+		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message, note),
 		finish: w.finishWith, over: func() bool { return w.key != "" },
 	}
 	if len(w.req.Calls) == 0 {

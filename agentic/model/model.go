@@ -75,6 +75,7 @@ const (
 // answered by one message of a tool, in the order of the calls.
 type Message struct {
 	Role   Role   `json:"role"`
+	Note   string `json:"note,omitempty"` // of this system to a message of a user, sent before it
 	Text   string `json:"text,omitempty"`
 	Calls  []Call `json:"calls,omitempty"`   // of an assistant
 	CallID string `json:"call_id,omitempty"` // of a tool: the call whose result this is

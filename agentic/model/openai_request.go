@@ -137,7 +137,7 @@ func (c *conversation) turns(r Request) []Message {
 		last := len(all) - 1
 		switch {
 		case last >= 0 && all[last].Role == m.Role && m.Role == RoleUser:
-			all[last].Text += "\n\n" + m.Text
+			all[last].Text += "\n\n" + strings.TrimPrefix(m.Note+"\n\n", "\n\n") + m.Text
 			all[last].Images = append(slices.Clip(all[last].Images), m.Images...)
 			continue
 		case last >= 0 && all[last].Role == m.Role && m.Role == RoleAssistant && len(all[last].Calls) == 0:
@@ -174,6 +174,9 @@ func (c *conversation) message(m Message) (openai.ChatCompletionMessageParamUnio
 }
 
 func (c *conversation) user(m Message) openai.ChatCompletionMessageParamUnion {
+	if m.Note != "" {
+		m.Text = m.Note + "\n\n" + m.Text
+	}
 	if len(m.Images) == 0 || c.as&noImages != 0 {
 		if len(m.Images) > 0 {
 			m.Text = strings.TrimSpace(fmt.Sprintf("%s\n[%d images, which you cannot see]", m.Text, len(m.Images)))

@@ -58,8 +58,7 @@ func plainLoop(t *testing.T, m model.Model, tools *client.Client, task string) s
 	req := model.Request{
 		System: "You are a helpful assistant. Use the tools where they help, and answer the question.",
 		Messages: []model.Message{
-			{Role: model.RoleSystem, Text: "[Context]\nDate: " + time.Now().UTC().Format("Monday, 2006-01-02") + "\n"},
-			{Role: model.RoleUser, Text: "[Task]\n" + task},
+			{Role: model.RoleUser, Note: "Date: " + time.Now().UTC().Format("Monday, 2006-01-02"), Text: "[Task]\n" + task},
 		},
 	}
 	for _, tool := range listed.Tools {

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -171,7 +172,7 @@ type plannable struct {
 // offeredSkills are the skills that a plan may name: tools, those described, and those named.
 func offeredSkills(req model.Request) (out []plannable) {
 	for _, t := range req.Tools {
-		if strings.Contains(t.Description, "\nEffect: ") {
+		if !slices.Contains([]string{"exec_python", "find_relevant_skills", "load_skill", "plan"}, t.Name) {
 			out = append(out, plannable{SkillHit: catalog.SkillHit{Name: t.Name}})
 		}
 	}
@@ -370,7 +371,10 @@ func mentioned(req model.Request, task string, h habit) map[string]string {
 	if strings.Contains(lower, "urgent") || strings.Contains(lower, "dringend") {
 		out["priority"] = "high"
 	}
-	_, date, _ := strings.Cut(req.Messages[0].Text, "\nDate: ")
+	date := ""
+	for _, m := range req.Messages {
+		date = cmp.Or(date, strings.TrimPrefix(m.Note, "Date: "))
+	}
 	date, _, _ = strings.Cut(date, "\n")
 	today, _ := time.Parse("Monday, 2006-01-02", date)
 	on := func(days int) string { return today.AddDate(0, 0, days).Format(time.DateOnly) }

@@ -51,6 +51,9 @@ func (r completionRequest) request() model.Request {
 	req := model.Request{System: system, Messages: []model.Message{{Role: model.RoleSystem, Text: "[Context]\n" + context}}}
 	for _, m := range r.Messages[1:] {
 		out := model.Message{Role: model.Role(m.Role), Text: m.Content, CallID: m.ToolCallID}
+		if note, text, ok := strings.Cut(m.Content, "\n\n"); ok && strings.HasPrefix(note, "Date: ") {
+			out.Note, out.Text = note, text
+		}
 		for _, c := range m.ToolCalls {
 			out.Calls = append(out.Calls, model.Call{ID: c.ID, Name: c.Function.Name, Arguments: c.Function.Arguments})
 		}

@@ -14,9 +14,9 @@ const maxSoul = 16 << 10
 
 // System is the agent's system prompt: its instructions, then the soul (persona and language of
 // the tenant), which changes the manner of its answers and none of its rules, then notes on its
-// tools, on the agents that it may ask, and on what to consider. An empty soul adds nothing. It
-// is built for each request and stored nowhere.
-func (a *Agent) System(soul string) string {
+// tools (those of its file, then those given), on the agents that it may ask, and on what to
+// consider. An empty soul or note adds nothing. It is built for each request and stored nowhere.
+func (a *Agent) System(soul string, notes ...string) string {
 	var b strings.Builder
 	text := a.Instructions
 	if text == "" {
@@ -29,21 +29,26 @@ func (a *Agent) System(soul string) string {
 	if soul = strings.TrimSpace(soul); soul != "" {
 		b.WriteString("\nPersona, for tone, name and language only; the rules above stand:\n" + visible.Cut(soul, maxSoul) + "\n")
 	}
-	a.toolNotes(&b)
+	a.toolNotes(&b, notes)
 	a.subAgents(&b)
 	a.thinking(&b)
 	return b.String()
 }
 
 // toolNotes adds what the agent needs to know of its tools beyond their own descriptions.
-func (a *Agent) toolNotes(b *strings.Builder) {
-	head := "\n## Tool Notes\n"
+func (a *Agent) toolNotes(b *strings.Builder, notes []string) {
+	var all []string
 	for _, t := range a.Tools {
-		if t.Description == "" {
-			continue
+		if t.Description != "" {
+			all = append(all, "**"+cmp.Or(t.Name, t.Server)+"**: "+oneLine(t.Description))
 		}
-		fmt.Fprintf(b, "%s- **%s**: %s\n", head, cmp.Or(t.Name, t.Server), oneLine(t.Description))
-		head = ""
+	}
+	head := "\n## Tool Notes\n"
+	for _, note := range append(all, notes...) {
+		if note != "" {
+			b.WriteString(head + "- " + note + "\n")
+			head = ""
+		}
 	}
 }
 

@@ -23,7 +23,7 @@ func TestArgumentsOfTask(t *testing.T) {
 		{"orders_for_outlet", "Orders.", `{"required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`, "Orders of the outlet in Berlin", ``},
 	}
 	for _, tt := range tests {
-		s := skill{Name: tt.name, Description: tt.description, InputSchema: json.RawMessage(tt.schema), Effect: "pure"}
+		s := skill{Name: tt.name, Description: tt.description, InputSchema: json.RawMessage(tt.schema)}
 		call := executor(t, tt.task, tt.task, []skill{s}, nil).call()
 		if tt.want == "" {
 			if why := argumentsOf[lack](t, call); call.Name != "insufficient" || why.Reason == "" || why.Suggestion == "" {
@@ -40,7 +40,7 @@ func TestArgumentsOfTask(t *testing.T) {
 }
 
 func TestRankerGetsRows(t *testing.T) {
-	rank := skill{Name: "rank", Description: "Ranks rows.", InputSchema: readFile(t, "rank_input.json"), Effect: "pure"}
+	rank := skill{Name: "rank", Description: "Ranks rows.", InputSchema: readFile(t, "rank_input.json")}
 	rows := json.RawMessage(`[{"place":"a","magnitude":2},{"place":"b","magnitude":3}]`)
 	for _, task := range []string{
 		"Rank the rows by magnitude, lowest first",
@@ -59,7 +59,7 @@ func TestRankerGetsRows(t *testing.T) {
 
 func TestAfterCall(t *testing.T) {
 	schema := compile(t, "array<{name: string}>")
-	skills := []skill{{Name: "srv.a", Effect: "pure"}}
+	skills := []skill{{Name: "srv.a"}}
 	names := map[string]any{"label": "r1", "result": json.RawMessage(`[{"name":"x"}]`)}
 	tests := []struct {
 		name    string
@@ -108,7 +108,7 @@ func TestStepWithoutSkill(t *testing.T) {
 
 // TestLastRequest: with the output tools alone the step is not done.
 func TestLastRequest(t *testing.T) {
-	k := executor(t, "List the names", "", []skill{{Name: "a", Effect: "pure"}}, compile(t, "array<{name: string}>"))
+	k := executor(t, "List the names", "", []skill{{Name: "a"}}, compile(t, "array<{name: string}>"))
 	k.req.Tools = []model.Tool{toolNamed("write_memory"), toolNamed("insufficient")}
 	if call := k.call(); call.Name != "insufficient" {
 		t.Errorf("%+v", call)

@@ -12,14 +12,14 @@ func argumentWorld() world {
 	return world{
 		{
 			skill{
-				Name: "forecast", Description: "Weather forecast of a city.", Effect: "pure",
+				Name: "forecast", Description: "Weather forecast of a city.",
 				InputSchema:  json.RawMessage(`{"required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"},"unit":{"enum":["celsius","kelvin"]}}}`),
 				OutputSchema: json.RawMessage(`{"type":"object","required":["city","days"],"properties":{"city":{"type":"string"},"days":{"type":"integer"}}}`),
 			}, echo,
 		},
 		{
 			skill{
-				Name: "note_add", Description: "Adds a note.", Effect: "once",
+				Name: "note_add", Description: "Adds a note.", Changes: true,
 				InputSchema:  json.RawMessage(`{"required":["text"],"properties":{"text":{"type":"string"}}}`),
 				OutputSchema: json.RawMessage(`{"type":"object","required":["text"],"properties":{"text":{"type":"string"}}}`),
 			}, echo,
@@ -59,7 +59,7 @@ func TestArguments(t *testing.T) {
 // nothing is counted in it.
 func TestNothingDeclared(t *testing.T) {
 	w := world{{
-		skill{Name: "city_list", Description: "Lists the cities with their inhabitants.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(`{"type":"object"}`), Effect: "pure"},
+		skill{Name: "city_list", Description: "Lists the cities with their inhabitants.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(`{"type":"object"}`)},
 		func(json.RawMessage) (json.RawMessage, error) {
 			return json.RawMessage(`{"cities":[{"city":"Oslo"}]}`), nil
 		},

@@ -9,7 +9,6 @@ import (
 	"strings"
 
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 
 	"aob.dev/writ/agentic/model"
 )
@@ -17,6 +16,7 @@ import (
 // conversation is a request as far as it is understood: the last message of the user and the
 // calls since. Earlier messages are history, which is not read.
 type conversation struct {
+	system string            // the prompt
 	blocks map[string]string // JSON by name, such as [Skills]
 	task   string
 	tools  []model.Tool
@@ -40,10 +40,17 @@ type exchange struct {
 	Error      *intents.Refusal `json:"error"`
 }
 
-type skill = catalog.Manifest
+// skill is a skill as the planner reads it.
+type skill struct {
+	Name         string          `json:"name"`
+	Description  string          `json:"description"`
+	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
+	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
+	Changes      bool            `json:"changes,omitempty"` // data
+}
 
 func understand(r model.Request) *conversation {
-	c := &conversation{tools: r.Tools}
+	c := &conversation{system: r.System, tools: r.Tools}
 	for _, m := range r.Messages {
 		switch m.Role {
 		case model.RoleUser:
@@ -94,9 +101,20 @@ func (x *exchange) wrong() string {
 	return cmp.Or(x.Violations...)
 }
 
-// declared matches the end of the description of a skill's tool. The skill's own text about
-// effects comes before it.
-var declared = regexp.MustCompile(`(?s)^(.*)\nEffect: (\w+)\.\s*$`)
+// ownTools are those of this system that are no skills; there are others for each agent to ask.
+var ownTools = []string{
+	"find_relevant_skills", "load_skill", "plan", "exec_python", "read_lines", "write_memory", "insufficient",
+	"action", "remind_me", "find_tools", "find_agents", "final_result",
+}
+
+// effects matches the note of a prompt that says which skills change data.
+var effects = regexp.MustCompile("(?m)^- (These change data, and may wait for approval: |Tools of servers change data, and may wait for approval, except: |Tools of servers may change data, and wait for approval\\.)(.*)$")
+
+// changes reports whether a tool changes data, by the prompt.
+func (c *conversation) changes(tool string) bool {
+	m := effects.FindStringSubmatch(c.system)
+	return m != nil && strings.HasPrefix(m[1], "These") == strings.Contains(m[2], "`"+tool+"`")
+}
 
 // skills returns the tools that are skills. Their output is in [Returns], if it is declared.
 func (c *conversation) skills() []skill {
@@ -109,11 +127,10 @@ func (c *conversation) skills() []skill {
 		c.block("[Returns]", &returns)
 	}
 	for _, t := range c.tools {
-		m := declared.FindStringSubmatch("\n" + t.Description)
-		if m == nil {
+		if slices.Contains(ownTools, t.Name) || strings.HasPrefix(t.Name, "ask_") {
 			continue
 		}
-		s := skill{Name: t.Name, Description: m[1], InputSchema: t.Schema, Effect: catalog.Effect(m[2])}
+		s := skill{Name: t.Name, Description: t.Description, InputSchema: t.Schema, Changes: c.changes(t.Name)}
 		for _, r := range returns {
 			if r.Tool == t.Name {
 				s.OutputSchema = r.Schema

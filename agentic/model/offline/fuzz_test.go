@@ -19,10 +19,9 @@ func FuzzOffline(f *testing.F) {
 	f.Add("sorted by by by, how many how 1e999 2026-01-01", `{"anyOf":[{"type":"null"},{"allOf":[{"items":{}}]}]}`, "\xff{", "string")
 	f.Add("the m", `{"properties":{"m":null,"o":{"properties":{"n":null}}},"$defs":{"d":null},"items":null}`, `null`, "{m: null}")
 	f.Fuzz(func(t *testing.T, task, schema, data, desc string) {
-		const effect = "\nEffect: pure."
-		tools := []model.Tool{{Name: "s", Description: desc + effect, Schema: json.RawMessage(schema)}, {Name: "t", Description: effect}, toolNamed("exec_python"), toolNamed("write_memory")}
-		s := skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema), Effect: "pure"}
-		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema, Effect: "pure"}
+		tools := []model.Tool{{Name: "s", Description: desc, Schema: json.RawMessage(schema)}, {Name: "t"}, toolNamed("exec_python"), toolNamed("write_memory")}
+		s := skill{Name: task, Description: desc, InputSchema: json.RawMessage(schema), OutputSchema: json.RawMessage(schema)}
+		rank := skill{Name: "rank", InputSchema: json.RawMessage(`{"required":["rows"],"properties":{"rows":{"type":"array","items":{"type":"object"}}}}`), OutputSchema: s.OutputSchema}
 		selectSkills(task, []skill{s, {Name: desc, Description: task}, rank})
 		for _, p := range writePlan(task, []skill{s, rank, {Name: desc, OutputSchema: s.OutputSchema}}, planInput{MaxSteps: 10}).Steps {
 			x := execution{Task: p.Task, request: task, skills: []skill{s}, Schema: s.OutputSchema, input: exchange{Label: "r0", Result: json.RawMessage(data)}}
@@ -55,7 +54,7 @@ func TestSchemaThatHoldsItself(t *testing.T) {
 	for i := range 300 {
 		members += fmt.Sprintf(`,"m%d":{"$ref":"#/$defs/a"}`, i)
 	}
-	s := skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`), Effect: "pure"}
+	s := skill{Name: "loop", OutputSchema: json.RawMessage(`{"$ref":"#/$defs/a","$defs":{"a":{"type":"object","properties":{` + members[1:] + `}}}}`)}
 	for _, loop := range []string{`{"anyOf":[{"$ref":"#/$defs/a"},{"type":"null"}]}`, `{"$ref":"#/$defs/a"}`, `{"anyOf":[null,{"type":"null"}]}`} {
 		tableOf(skill{OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/$defs/a"}},"$defs":{"a":` + loop + `}}`)})
 	}

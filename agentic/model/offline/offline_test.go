@@ -139,7 +139,7 @@ func TestFreeStepTasks(t *testing.T) {
 		{"Give each outlet's town", "array<{name, town}>", ``},
 	}
 	for _, tt := range tests {
-		list := skill{Name: "list", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(outletSchema), Effect: "pure"}
+		list := skill{Name: "list", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(outletSchema)}
 		k := executor(t, tt.task, tt.task, []skill{list}, compile(t, tt.shape))
 		k.call()
 		k.answer(shown("r1", json.RawMessage(rows)))

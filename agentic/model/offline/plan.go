@@ -95,7 +95,7 @@ func selectSkills(request string, candidates []skill) []string {
 // the user names. Shared words alone do not justify an effect: "show the last commit" must not
 // commit.
 func harmless(skills []skill, task string) []skill {
-	return slices.DeleteFunc(slices.Clone(skills), func(s skill) bool { return s.Effect != "pure" && !named(s.Name, task) })
+	return slices.DeleteFunc(slices.Clone(skills), func(s skill) bool { return s.Changes && !named(s.Name, task) })
 }
 
 // writePlan plans with the one skill that explains the whole task, or explains why there is none.
@@ -113,7 +113,7 @@ func writePlan(task string, skills []skill, in planInput) planOutput {
 		return planOutput{Infeasible: best.problem + " " + best.advice()}
 	}
 	steps := []catalog.PlanStep{step(in.FirstStep, best.t.skill, task, best.shape())}
-	i := slices.IndexFunc(skills, func(s skill) bool { return s.Name == ranker && s.Effect == "pure" })
+	i := slices.IndexFunc(skills, func(s skill) bool { return s.Name == ranker && !s.Changes })
 	if i >= 0 && best.extreme && best.Limit > 1 && in.MaxSteps > 1 {
 		end := map[bool]string{false: "highest", true: "lowest"}[best.Asc]
 		ranked := readFor(skills[i], "", nil)

@@ -95,16 +95,16 @@ func ordersOf(in json.RawMessage) (json.RawMessage, error) {
 func shopWorld(names ...string) world {
 	all := world{
 		{
-			skill{Name: "outlet_list", Description: "Lists the outlets of the chain with their city, status, revenue and seats.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(outletSchema), Effect: "pure"},
+			skill{Name: "outlet_list", Description: "Lists the outlets of the chain with their city, status, revenue and seats.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(outletSchema)},
 			func(json.RawMessage) (json.RawMessage, error) {
 				return respond(map[string]any{"outlets": outlets, "page": 1})
 			},
 		},
 		{
-			skill{Name: "order_list", Description: "Every order of the chain: its outlet, amount and when it was placed.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"},
+			skill{Name: "order_list", Description: "Every order of the chain: its outlet, amount and when it was placed.", InputSchema: json.RawMessage(noInput), OutputSchema: json.RawMessage(orderSchema)},
 			func(json.RawMessage) (json.RawMessage, error) { return respond(orders) },
 		},
-		{skill{Name: "orders_for_outlet", Description: "The orders of one outlet.", InputSchema: json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), OutputSchema: json.RawMessage(orderSchema), Effect: "pure"}, ordersOf},
+		{skill{Name: "orders_for_outlet", Description: "The orders of one outlet.", InputSchema: json.RawMessage(`{"type":"object","required":["outlet_id"],"properties":{"outlet_id":{"type":"string"}}}`), OutputSchema: json.RawMessage(orderSchema)}, ordersOf},
 	}
 	if len(names) == 0 {
 		return all

@@ -65,8 +65,14 @@ func begin(t testing.TB, agent string, tools []model.Tool, task string, blocks .
 		}
 		fmt.Fprintf(&text, "[%s]\n%s\n\n", b.name, raw)
 	}
+	system := "Answer with calls.\n- These change data, and may wait for approval: "
+	for _, o := range tools {
+		if !o.Pure {
+			system += "`" + o.Name + "`, "
+		}
+	}
 	return &talk{t, model.Request{
-		Agent: agent, System: "Answer with calls.", Tools: tools,
+		Agent: agent, System: system, Tools: tools,
 		Messages: []model.Message{
 			{Role: model.RoleSystem, Text: "[Context]\nDate: 2026-03-01\nAgent: " + agent + "\n"},
 			{Role: model.RoleUser, Text: text.String() + "[Task]\n" + task},
@@ -139,8 +145,7 @@ var plannerTools = []model.Tool{toolNamed("find_relevant_skills"), toolNamed("lo
 func executorTools(skills []skill) []model.Tool {
 	var out []model.Tool
 	for _, s := range skills {
-		about := s.Description + "\nEffect: " + string(s.Effect) + "."
-		out = append(out, model.Tool{Name: strings.ReplaceAll(s.Name, ".", "_"), Description: about, Schema: s.InputSchema})
+		out = append(out, model.Tool{Name: strings.ReplaceAll(s.Name, ".", "_"), Description: s.Description, Schema: s.InputSchema, Pure: !s.Changes})
 	}
 	return append(out, toolNamed("read_lines"), toolNamed("exec_python"), toolNamed("write_memory"), toolNamed("insufficient"))
 }
@@ -393,12 +398,12 @@ func quakeWorld(t testing.TB) world {
 	feed := readFile(t, "earthquakes.json.gz")
 	return world{
 		{skill{
-			Name: "earthquake_feed", Effect: "pure",
+			Name:        "earthquake_feed",
 			Description: "All earthquakes of one week, worldwide, as the USGS published them: for each its magnitude (how strong it was), place, time, depth and more. Takes no input and returns the whole feed.",
 			InputSchema: json.RawMessage(`{"type":"object","properties":{},"additionalProperties":false}`), OutputSchema: readFile(t, "feed_output.json"),
 		}, func(json.RawMessage) (json.RawMessage, error) { return feed, nil }},
 		{skill{
-			Name: "rank", Effect: "pure",
+			Name:        "rank",
 			Description: "Ranks rows by one of their members, largest first unless told otherwise: the strongest, highest, longest, newest or most expensive of anything. Returns the same rows in order, each with its rank.",
 			InputSchema: readFile(t, "rank_input.json"), OutputSchema: readFile(t, "rank_output.json"),
 		}, rankRows},
