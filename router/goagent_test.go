@@ -29,6 +29,7 @@ func TestGoAgent(t *testing.T) {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), "go", "run", file)
+	cmd.Env = append(os.Environ(), "CGO_ENABLED=0") // with the race detector, too: what the other tests have compiled
 	cmd.Stderr = t.Output()
 	text, err := cmd.Output()
 	if err != nil {

@@ -58,6 +58,7 @@ func pageAgent(t *testing.T) (host, agents string) {
 	}
 	program := filepath.Join(dir, "agent")
 	build := exec.CommandContext(t.Context(), "go", "build", "-o", program, filepath.Join(dir, "main.go"))
+	build.Env = append(os.Environ(), "CGO_ENABLED=0") // with the race detector, too: what the other tests have compiled
 	if out, err := build.CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
