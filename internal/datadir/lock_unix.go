@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -21,6 +22,10 @@ func InUse(dir string) bool {
 	return errors.Is(unix.Flock(int(f.Fd()), unix.LOCK_SH|unix.LOCK_NB), unix.EWOULDBLOCK)
 }
 
+// lockWait is how long Lock waits for a lock that is held for a moment: by a process that asks whether
+// the directory is in use, or by a child of one that has ended, before it runs its own program.
+const lockWait = time.Second
+
 // Lock takes the data directory for this process. The kernel gives the lock
 // back when the process dies, so a crash leaves no stale lock.
 func Lock(dir string) (*os.File, error) {
@@ -28,12 +33,17 @@ func Lock(dir string) (*os.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	if err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB); err != nil {
-		_ = f.Close() // the error that counts is the lock's
-		if errors.Is(err, unix.EWOULDBLOCK) {
-			return nil, fmt.Errorf("data directory %s is in use by another writ process: stop it, or name another directory with --data", dir)
+	for late := time.Now().Add(lockWait); ; time.Sleep(lockWait / 50) {
+		err := unix.Flock(int(f.Fd()), unix.LOCK_EX|unix.LOCK_NB)
+		if err == nil {
+			return f, nil
 		}
+		if held := errors.Is(err, unix.EWOULDBLOCK); held && time.Now().Before(late) {
+			continue
+		} else if held {
+			err = fmt.Errorf("data directory %s is in use by another writ process: stop it, or name another directory with --data", dir)
+		}
+		_ = f.Close() // the error that counts is the lock's
 		return nil, err
 	}
-	return f, nil
 }

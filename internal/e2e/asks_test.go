@@ -246,7 +246,7 @@ func TestAskSomeFail(t *testing.T) {
 		"orders":  func(context.Context, model.Request) *model.Response { return nil },
 		"billing": func(context.Context, model.Request) *model.Response { return &model.Response{Text: "All is paid."} },
 	}}
-	got := askDesk(t, m, skills, "limits: {ask_time_limit_sec: 2}\n")
+	got := askDesk(t, m, skills, "limits: {ask_time_limit_sec: 8}\n")
 	if want := "Tickets cannot be reached. Orders cannot be reached. All is paid."; got.Response != want || got.Status != string(catalog.PlanComplete) {
 		t.Fatalf("%+v", got)
 	}
@@ -257,7 +257,7 @@ func TestAskSomeFail(t *testing.T) {
 	if n := len(got.called("agent.ask")); n != 3 {
 		t.Errorf("%d asks: one was tried again", n)
 	}
-	if took := asked["tickets"].ended.Sub(asked["tickets"].began); took < time.Second || took > 20*time.Second {
+	if took := asked["tickets"].ended.Sub(asked["tickets"].began); took < time.Second || took > time.Minute {
 		t.Errorf("the one that hangs was waited for %s", took)
 	}
 }
