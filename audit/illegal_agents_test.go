@@ -36,6 +36,11 @@ func (d *dishonest) shop() {
 // pushes appends a registry.push as accepted, with the scopes of its content.
 func (d *dishonest) pushes(tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
 	d.Helper()
+	return d.pushesAs(routertest.Intent{By: d.Operator}, tenant, revision, file, change)
+}
+
+func (d *dishonest) pushesAs(o routertest.Intent, tenant string, revision int64, file string, change func(a *catalog.RegistryPush)) int64 {
+	d.Helper()
 	a := d.RegistryOf(tenant, revision, map[string]string{"shop": file})
 	scopes, err := state.ScopesOf(a, nil)
 	d.Must(err)
@@ -49,7 +54,8 @@ func (d *dishonest) pushes(tenant string, revision int64, file string, change fu
 	}
 	raw, err := json.Marshal(scopes)
 	d.Must(err)
-	return d.accepted(routertest.Intent{By: d.Operator, Type: "registry.push", Args: a}, func(x *appended) {
+	o.Type, o.Args = "registry.push", a
+	return d.accepted(o, func(x *appended) {
 		if a.Bundle != "" {
 			x.inputs.Scopes = raw
 		}
@@ -82,6 +88,9 @@ func (d *dishonest) opensAgent(agent string, roles ...string) routertest.Intent 
 var agentMisdeeds = []misdeed{
 	{"agents-taken-back", "agent", "registry.push: revision is higher than the one in force", "only a higher one", func(d *dishonest) int64 {
 		return d.pushes("default", 2, shopAgent, nil)
+	}},
+	{"agents-of-system-by-gateway", "agent", "registry.push: a gateway signs it for no user of system", "key of an operator", func(d *dishonest) int64 {
+		return d.pushesAs(routertest.Intent{By: d.Gateway, User: "local", Tenant: "system", Roles: []string{"admin"}, Ctx: intents.Context{TurnID: "turn_agents"}}, "default", 3, shopAgent, nil)
 	}},
 	{"agents-of-no-tenant", "agent", "registry.push: the tenant is there", "no such tenant", func(d *dishonest) int64 {
 		return d.pushes("nowhere", 1, shopAgent, nil)

@@ -67,6 +67,7 @@ type RegistryRequest struct {
 
 // RegistryReply answers a RegistryRequest. No digest: no agents are in force.
 type RegistryReply struct {
+	Revision int64     `json:"revision,omitempty"`
 	Digest   string    `json:"digest,omitempty"`
 	Bundle   string    `json:"bundle,omitempty"` // bundle of the files; empty: they are blobs of tenant system
 	Breakers []Breaker `json:"breakers"`         // of skill servers and remote agents that have failed for the tenant

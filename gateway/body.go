@@ -33,26 +33,32 @@ func readBody(c *gin.Context, into any) error {
 
 // readJSON reads a request's body: strict JSON, as its canonical bytes.
 func readJSON(c *gin.Context) ([]byte, error) {
-	raw, err := io.ReadAll(c.Request.Body)
+	_, canonical, err := readOrdered(c)
+	return canonical, err
+}
+
+// readOrdered is readJSON, and returns the body as it was sent, whose members have an order.
+func readOrdered(c *gin.Context) (raw, canonical []byte, err error) {
+	raw, err = io.ReadAll(c.Request.Body)
 	var tooLarge *http.MaxBytesError
 	switch {
 	case errors.As(err, &tooLarge):
-		return nil, problem.New(intents.PayloadTooLarge, "", "the body has more than 1 MiB")
+		return nil, nil, problem.New(intents.PayloadTooLarge, "", "the body has more than 1 MiB")
 	case err != nil:
-		return nil, problem.New(intents.SchemaInvalid, "", "the body ends early")
+		return nil, nil, problem.New(intents.SchemaInvalid, "", "the body ends early")
 	case len(raw) == 0:
-		return nil, problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
+		return nil, nil, problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
 	}
-	canonical, err := intents.Canonical(raw)
+	canonical, err = intents.Canonical(raw)
 	if err != nil {
 		var r *intents.Refusal
 		if errors.As(err, &r) {
-			return nil, problem.New(intents.SchemaInvalid, r.Pointer, "the body is not strict JSON: "+r.Reason)
+			return nil, nil, problem.New(intents.SchemaInvalid, r.Pointer, "the body is not strict JSON: "+r.Reason)
 		}
-		return nil, problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
+		return nil, nil, problem.New(intents.SchemaInvalid, "", "the body is not strict JSON")
 	}
 	c.Set(bodyDigest, intents.Digest(canonical))
-	return canonical, nil
+	return raw, canonical, nil
 }
 
 // embedded lists embedded structs, which are no members of a document.

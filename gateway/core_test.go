@@ -32,7 +32,8 @@ type core struct {
 
 	mu          sync.Mutex
 	apiKeys     map[string]bus.APIKeyReply // by hash
-	users       map[string]bus.UserReply   // rows: roles allowed
+	inForce     bus.RegistryReply
+	users       map[string]bus.UserReply // rows: roles allowed
 	plans       map[string]*catalog.PlanView
 	silent      []bus.SilentPlan
 	dreams      []bus.SilentPlan
@@ -77,11 +78,21 @@ func (c *core) keys() intents.Keys {
 
 func (c *core) endpoints() map[string]bus.Handler {
 	return map[string]bus.Handler{
-		bus.Intents:         c.intent,
-		bus.DirectoryAPIKey: c.apiKey,
-		bus.DirectoryUser:   c.user,
-		bus.PlansSilent:     c.silentPlans,
+		bus.Intents:           c.intent,
+		bus.DirectoryAPIKey:   c.apiKey,
+		bus.DirectoryUser:     c.user,
+		bus.DirectoryRegistry: c.registry,
+		bus.PlansSilent:       c.silentPlans,
 	}
+}
+
+func (c *core) registry(_ context.Context, data []byte) []byte {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !bytes.Contains(data, []byte(`"acme"`)) {
+		c.t.Errorf("of another tenant: %s", data)
+	}
+	return marshal(c.t, c.inForce)
 }
 
 func (c *core) apiKey(_ context.Context, data []byte) []byte {
@@ -252,6 +263,8 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 	case catalog.TypeAuditRead:
 		c.audited = append(c.audited, audited{e.ID(), p.UserID, e.StringArg("subject")})
 		return catalog.AuditRead{Subject: e.StringArg("subject")}, nil
+	case "registry.push":
+		return struct{}{}, nil
 	default:
 		return nil, intents.Refuse(intents.UnknownIntent, "", "not in this test")
 	}

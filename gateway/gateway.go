@@ -44,6 +44,7 @@
 //	POST   /agent/artifacts               retains the body for good
 //	GET    /agent/artifacts/{digest}      its bytes: with a key, or by a link
 //	POST   /mcp                           tools, for clients of the Model Context Protocol; GET, DELETE
+//	PUT    /schemas/{name}                puts an agent of the tenant in force; GET /schemas/ lists them
 //	GET    /skills/                       documents of skills; ?id= with its text
 //	GET    /health/deep                   stores, and the agents of the tenant
 //	GET    /livez, /readyz, /health

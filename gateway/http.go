@@ -83,6 +83,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.GET("/agent/cache", keyed(g.routed(readapi.Cache)))
 	r.POST("/agent/cache/invalidate", keyed(g.submits("cache.invalidate", nil)))
 	r.GET("/schemas/", by(g.listSchemas))
+	r.PUT("/schemas/:name", keyed(g.putSchema))
 	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })
 	r.GET("/health/deep", r.Handle(g.health))
 	r.GET("/skills/", by(g.listSkills))

@@ -2,12 +2,16 @@ package gateway
 
 import (
 	"context"
+	"errors"
 	"net/url"
 
 	"github.com/gin-gonic/gin"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/gateway/readapi"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/state/agents"
 )
 
@@ -40,4 +44,49 @@ func (g *Gateway) schemas(ctx context.Context, a actor, name string) ([]catalog.
 	}
 	got, err := read[catalog.SchemaListResult](ctx, g, a, readapi.Agents, q)
 	return append(rows, got.Schemas...), err
+}
+
+// putSchema is PUT /schemas/{name}: it puts an agent of the tenant in force, new or in another version. The intent is
+// registry.push, of the revision in force with this agent changed.
+func (g *Gateway) putSchema(c *gin.Context, who caller) error {
+	doc, _, err := readOrdered(c)
+	if err != nil {
+		return err
+	}
+	ctx := c.Request.Context()
+	a, err := g.identify(ctx, who, claim{})
+	if err != nil {
+		return err
+	}
+	now, err := askRouter[bus.RegistryReply](ctx, g.cfg.Bus, bus.DirectoryRegistry, bus.RegistryRequest{Tenant: a.tenant})
+	if err != nil {
+		return err
+	}
+	tooLarge := problem.New(intents.PayloadTooLarge, "", "the tenant's agents together are too large for an intent; nothing has changed")
+	tooLarge.Hint = "have an operator push them: writ registry push DIR"
+	if now.Digest != "" && now.Bundle == "" {
+		return tooLarge
+	}
+	next, err := agents.Change(now.Bundle, c.Param("name"), doc)
+	var faults agents.Faults
+	if errors.As(err, &faults) {
+		return problem.New(intents.SchemaInvalid, faults[0].Pointer, faults[0].Reason)
+	} else if err != nil {
+		return err
+	}
+	push := catalog.RegistryPush{Revision: now.Revision + 1, Digest: next.Digest()}
+	if push.Bundle, err = next.Pack(); err != nil {
+		return err
+	}
+	if push.Bundle == "" {
+		return tooLarge
+	}
+	answer, err := g.submitAt(ctx, a, "registry.push", push, intents.Context{TurnID: newID("turn")})
+	if err == nil && answer.Outcome == nil {
+		err = unawaited(answer)
+	}
+	if err != nil {
+		return err
+	}
+	return respond(c, gin.H{"revision": push.Revision, "digest": push.Digest, "intent_id": answer.IntentID}, nil)
 }

@@ -5,7 +5,9 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
 
@@ -45,4 +47,52 @@ func TestSchemas(t *testing.T) {
 		t.Errorf("%+v", none)
 	}
 	w.refused("GET", "/schemas/", "", map[string][]string{"X-User-Id": {"nobody"}}, intents.RBACForbidden, "/user_id")
+}
+
+// TestPutSchema: an agent is put beside the others of the caller's tenant, by an intent; a document that is none, by none.
+func TestPutSchema(t *testing.T) {
+	w := newWorld(t, nil)
+	put := func(path, body string) *agents.Revision {
+		t.Helper()
+		var done struct {
+			Revision         int64
+			Digest, IntentID string
+		}
+		w.call("PUT", path, body, nil, &done)
+		signed := w.submits("registry.push")
+		var push catalog.RegistryPush
+		if err := json.Unmarshal(signed[len(signed)-1].Args(), &push); err != nil {
+			t.Fatal(err)
+		}
+		r, err := agents.Unpack(push.Bundle)
+		if err != nil || push.Tenant != "" || push.Digest != r.Digest() || done.Digest != push.Digest || done.Revision != push.Revision {
+			t.Fatalf("%+v, %+v, %v", push, done, err)
+		}
+		w.set(func(c *core) {
+			if push.Revision != c.inForce.Revision+1 {
+				t.Errorf("revision %d", push.Revision)
+			}
+			c.inForce = bus.RegistryReply{Revision: push.Revision, Digest: push.Digest, Bundle: push.Bundle}
+		})
+		return r
+	}
+	put("/schemas/desk", `{"description":"Answers."}`)
+	put("/schemas/shop", "{\n\t\"agent_id\": \"shop\", \"description\": \"Sells \\ud83c\\udf4e, \\\\ud83d\"}")
+	r := put("/schemas/desk", `{"name":"desk","description":"Answers again.","properties":{"topic":{"type":"string","description":"what"},"about":{"type":"string","description":"whom"}}}`)
+	if len(r.Agents) != 2 || r.Agents[0].Description != "Answers again." || r.Agents[1].Description != `Sells 🍎, \ud83d` || len(r.Files()) != 2 {
+		t.Errorf("%+v", r.Files())
+	}
+	if text := string(r.Files()["agents/desk.yaml"]); strings.Index(text, "topic") > strings.Index(text, "about") {
+		t.Errorf("another order: %s", text)
+	}
+	before := len(w.submits("registry.push"))
+	for body, pointer := range map[string]string{`{"name":"desk","description":"x"}`: "/name", `{"description":"x","tolls":[]}`: "/tolls", `[]`: "", `{}`: "", `{"description":1}`: "/description"} {
+		w.refused("PUT", "/schemas/other", body, nil, intents.SchemaInvalid, pointer)
+	}
+	w.refused("PUT", "/schemas/general", `{"description":"x"}`, nil, intents.SchemaInvalid, "/name")
+	w.set(func(c *core) { c.inForce.Bundle = "" })
+	w.refused("PUT", "/schemas/desk", `{"description":"x"}`, nil, intents.PayloadTooLarge, "")
+	if n := len(w.submits("registry.push")); n != before {
+		t.Errorf("%d intents", n-before)
+	}
 }

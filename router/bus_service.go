@@ -134,7 +134,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 // Registry returns the registry that a tenant has in force, and what prevents its use.
 func (r *Router) Registry(q bus.RegistryRequest) bus.RegistryReply {
 	out := bus.RegistryReply{Breakers: []bus.Breaker{}}
-	out.Digest, out.Bundle = r.state.InForce(q.Tenant)
+	out.Revision, out.Digest, out.Bundle = r.state.InForce(q.Tenant)
 	for _, b := range r.Breakers(q.Tenant) {
 		out.Breakers = append(out.Breakers, bus.Breaker{Server: b.Server, Status: string(b.Status), Failures: b.Failures, Since: b.Since, Next: b.Next})
 	}

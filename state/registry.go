@@ -301,18 +301,18 @@ func (s *State) ScopesOf(tenant string) (of agents.Scopes) {
 	return of
 }
 
-// InForce is the digest of a tenant's agents in force, and their bundle; no digest: there are
+// InForce is the revision of a tenant's agents in force, its digest, and its bundle; no digest: there is
 // none.
-func (s *State) InForce(tenant string) (digest, bundle string) {
+func (s *State) InForce(tenant string) (number int64, digest, bundle string) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	if r := s.agents[tenant]; r != nil {
-		digest, bundle = r.Digest, r.Bundle
+		number, digest, bundle = r.Revision, r.Digest, r.Bundle
 	}
-	return digest, bundle
+	return number, digest, bundle
 }
 
-// BeforeInForce is the revision before the one in force, in the form of InForce; no digest:
+// BeforeInForce is the digest and bundle of the revision before the one in force; no digest:
 // there is none.
 func (s *State) BeforeInForce(tenant string) (digest, bundle string) {
 	s.mu.RLock()

@@ -8,14 +8,9 @@ import (
 	"aob.dev/writ/intents/catalog"
 )
 
-// skillApprove pins a skill's manifest in a tenant, or removes the pin. People of the tenant may
-// have the gateway sign it for them. A user of system may not: such an approval could be for any
-// tenant.
+// skillApprove pins a skill's manifest in a tenant, or removes the pin.
 var skillApprove = operators(TypeSkillApprove,
 	func(v *View, o Intent, a catalog.SkillApprove) (Effect, error) {
-		if o.Signer == intents.RoleGateway && o.Tenant == systemTenant {
-			return Effect{}, illegal("/actor/tenant", "an operator of system approves a skill with the key of an operator")
-		}
 		id := TargetTenant(o.Tenant, a.Tenant)
 		if v.s.dir.tenants[id] == nil {
 			return Effect{}, illegal("/intent/args/tenant", "no such tenant")

@@ -3,7 +3,7 @@ package catalog
 import "aob.dev/writ/intents"
 
 var registryRows = []Row{
-	{Type: "registry.push", Title: "Put a revision of the agents in force", Capability: "admin:registry", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
+	{Type: "registry.push", Title: "Put a revision of the agents in force", Capability: "admin:registry", Signers: []intents.Role{intents.RoleOperator, intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
 	{Type: "agent.get", Title: "Read the agent of a plan", Capability: "plans:run", Signers: []intents.Role{intents.RoleManager, intents.RolePlanner, intents.RoleTask}, Executor: ExecutorRouter, Effect: Pure},
 }
 

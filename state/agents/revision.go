@@ -273,7 +273,7 @@ func (r *Revision) duplicates() Faults {
 	var faults Faults
 	for i, d := range r.Agents {
 		at := "/name"
-		if _, ok := d.lines[at]; !ok {
+		if _, ok := d.lines[at]; !ok && d.lines != nil {
 			at = "/agent_id"
 		}
 		switch {

@@ -119,7 +119,7 @@ func version(v approval.Version) *consoleapi.Version {
 func (r *Reads) Agents(ctx context.Context, tenant string, foreign bool) (out []consoleapi.Revision, err error) {
 	read := func(digest string) ([]byte, error) { return r.Blob(ctx, digest) }
 	for _, of := range slices.Compact([]string{storage.SystemTenant, tenant}) {
-		digest, bundle := r.State.InForce(of)
+		_, digest, bundle := r.State.InForce(of)
 		if digest == "" {
 			continue
 		}

@@ -517,6 +517,11 @@ export class State {
     this.apply({ ...o, now, facts });
   }
 
+  // ofTenant refuses what a gateway may not sign for people: what concerns system, or another tenant.
+  ofTenant(o, tenant) {
+    must(o.key.role !== "gateway" || o.tenant !== "system" && tenant === o.tenant, "the gateway administers system, or another tenant");
+  }
+
   // apply is the effect of an intent of the router.
   apply(o) {
     const { args } = o;
@@ -529,7 +534,7 @@ export class State {
       case "admin.put":
         return this.adminPut(o, args, tenant);
       case "skill.approve":
-        must(o.key.role !== "gateway" || o.tenant !== "system" && tenant === o.tenant, "the gateway approves a skill for system, or elsewhere");
+        this.ofTenant(o, tenant);
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
         return this.change((tenants) => {
           const t = tenants.get(tenant);
@@ -541,6 +546,7 @@ export class State {
           t.effects.set(args.skill, args.effect);
         });
       case "registry.push":
+        this.ofTenant(o, tenant);
         return this.agents.push(o, tenant);
       case "policy.push":
         must(args.revision > this.revision, "a policy revision after a later one");

@@ -193,7 +193,7 @@ func testText(d *documents) {
 	d.finds(storage.Query{Text: "earhtquake", Fuzzy: true}, "much", "little") // letters swapped,
 	d.finds(storage.Query{Text: "Outltes", Fuzzy: true}, "none")
 	d.finds(storage.Query{Text: "zurich erthqake", Fuzzy: true, Terms: map[string][]string{"session_id": {"s1"}}}, "place") // replaced, left out
-	for _, text := range []string{"aerthquake", "earthqu", "nad", "earhtquake\"*"} {                                          // the first, too many, in a short word
+	for _, text := range []string{"aerthquake", "earthqu", "nad", "earhtquake\"*"} {                                        // the first, too many, in a short word
 		d.finds(storage.Query{Text: text, Fuzzy: true}, map[bool][]string{true: {"much", "little"}}[text[0] == 'e' && text[3] == 'h']...)
 	}
 	d.finds(storage.Query{Text: "earhtquake"})
