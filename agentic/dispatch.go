@@ -49,8 +49,8 @@ func (d *dispatch) serve(ctx context.Context, s bus.Service, ready chan<- struct
 	return d.cfg.Bus.Serve(ctx, s, ready)
 }
 
-// findRun returns the driver of a plan, if this process runs it.
-func (d *dispatch) findRun(_ context.Context, data []byte) []byte {
+// findRun returns the driver of a plan, if this process runs it, and stops it if the plan is cancelled.
+func (d *dispatch) findRun(ctx context.Context, data []byte) []byte {
 	var asked bus.FindRunRequest
 	if json.Unmarshal(data, &asked) != nil {
 		return nil
@@ -58,6 +58,9 @@ func (d *dispatch) findRun(_ context.Context, data []byte) []byte {
 	driver, ok := d.grants.driverOf(asked.PlanID)
 	if !ok {
 		return nil
+	}
+	if asked.Stop {
+		d.grants.take(ctx, bus.FreshGrant{PlanID: asked.PlanID, Driver: driver, Stop: true})
 	}
 	reply, _ := json.Marshal(bus.FindRunReply{Driver: driver, Instance: d.cfg.Bus.Instance()}) // plain data
 	return reply
@@ -85,10 +88,17 @@ func (d *dispatch) run(ctx context.Context, h bus.PlanDispatch) {
 	cfg := d.cfg
 	cfg.Log = logging.WithContext(ctx, cfg.Log)
 	r := newRun(cfg, d.cfg.submitter(*d.cfg.Key), h, d.strategy)
-	unfollow := d.grants.follow(r.turn, r.submitter, r.patched)
+	ctx, unfollow := d.grants.follow(ctx, r.turn, r.submitter, r.patched)
 	defer unfollow()
 	ctx = model.Showing(ctx, r.showRequest)
 	err := r.Work(ctx)
+	if errors.Is(context.Cause(ctx), errStopped) {
+		r.turn.Grant = r.submitter.grantOf(r.turn)
+		if err := cfg.reportUsage(ctx, r.turn, r.used); err != nil {
+			cfg.Log.WarnContext(ctx, "usage of a stopped plan", slog.String("plan_id", h.PlanID), slog.String("error", err.Error()))
+		}
+		return
+	}
 	if err == nil || ctx.Err() != nil {
 		return
 	}

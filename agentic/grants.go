@@ -21,17 +21,24 @@ type renewals struct {
 // bearer is the driver or delegate that a fresh grant is for.
 type bearer struct {
 	plan, driver string
+	stop         context.CancelCauseFunc
 	patched      chan struct{} // of the driver of a run: signals that its graph has changed; nil: of others
 }
 
 func newRenewals() *renewals { return &renewals{bearers: make(map[*Submitter]bearer)} }
 
-// follow gives a submitter every fresh grant of its turn until stop is called.
-func (r *renewals) follow(t Turn, s *Submitter, patched chan struct{}) (stop func()) {
+// errStopped ends the work for a plan that was cancelled.
+var errStopped = errors.New("the plan was stopped")
+
+// follow gives a submitter every fresh grant of its turn until stop is called. The context of its
+// work ends, with errStopped, when the plan is cancelled.
+func (r *renewals) follow(ctx context.Context, t Turn, s *Submitter, patched chan struct{}) (_ context.Context, stop func()) {
+	ctx, cancel := context.WithCancelCause(ctx)
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	r.bearers[s] = bearer{t.PlanID, t.Driver, patched}
-	return func() {
+	r.bearers[s] = bearer{t.PlanID, t.Driver, cancel, patched}
+	return ctx, func() {
+		cancel(nil)
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		delete(r.bearers, s)
@@ -50,6 +57,9 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 		}
 		if g.Grant != "" {
 			s.Refresh(g.Grant)
+		}
+		if g.Stop {
+			b.stop(errStopped)
 		}
 		reply.Accepted = reply.Accepted || !g.Patched || b.patched != nil
 		if g.Patched && b.patched != nil {
@@ -79,14 +89,22 @@ func (r *renewals) driverOf(plan string) (driver string, ok bool) {
 const (
 	passTime  = 3 * time.Second
 	passRetry = time.Second
+
+	stopTime = 5 * time.Second // that a process may take to end its work for a cancelled plan
 )
 
 // helped delegates to one process of a role. Meanwhile fresh grants of the turn are forwarded to
-// it; sent is the grant that the request carries. on receives the progress of the process. The
-// error is errGone if the process no longer works on it and has not answered: it has died, or its
+// it; sent is the grant that the request carries. on receives the progress of the process. If
+// the plan is cancelled, the process ends its work, and its reply has what its model used. The error is errGone if the process no longer works on it and has not answered: it has died, or its
 // answer was lost.
 func (r *Run) helped(ctx context.Context, role, instance string, wait time.Duration, sent string, in, out any, on func(progress)) error {
-	working, end := context.WithCancelCause(ctx)
+	working, end := context.WithCancelCause(context.WithoutCancel(ctx))
+	defer context.AfterFunc(ctx, func() {
+		if errors.Is(context.Cause(ctx), errStopped) {
+			r.stopProcess(working, role, instance)
+		}
+		end(context.Cause(ctx))
+	})()
 	var beside sync.WaitGroup
 	beside.Go(func() { r.passOn(working, role, instance, sent) })
 	beside.Go(func() {
@@ -140,6 +158,21 @@ func (r *Run) watchProcess(ctx context.Context, role, instance string) bool {
 		}
 	}
 	return true
+}
+
+// stopProcess has a process end its work, and waits until it has replied.
+func (r *Run) stopProcess(ctx context.Context, role, instance string) {
+	ctx, cancel := context.WithTimeout(ctx, stopTime)
+	defer cancel()
+	for ctx.Err() == nil {
+		var reply bus.FreshGrantReply
+		err := delegate(ctx, r.cfg.Bus, bus.Grant(role, instance), passTime, bus.FreshGrant{PlanID: r.turn.PlanID, Driver: r.driver, Stop: true}, &reply)
+		if err == nil && reply.Accepted {
+			break
+		}
+		_ = clock.Sleep(ctx, passRetry) // it has not begun yet
+	}
+	<-ctx.Done()
 }
 
 // passOn forwards every grant that is fresher than the current one of a process, until ctx ends.

@@ -17,7 +17,7 @@ func TestRenewalsTakeTheirOwn(t *testing.T) {
 	turn := theTurn
 	turn.Driver = "d1"
 	r, s := newRenewals(), &Submitter{}
-	stop := r.follow(turn, s, nil)
+	ctx, stop := r.follow(t.Context(), turn, s, nil)
 	for name, g := range map[string]bus.FreshGrant{
 		"another plan":   {PlanID: "plan_2", Driver: "d1", Grant: "x"},
 		"another driver": {PlanID: turn.PlanID, Driver: "d2", Grant: "x"},
@@ -30,6 +30,9 @@ func TestRenewalsTakeTheirOwn(t *testing.T) {
 	// Without a grant it is a question.
 	if !r.take(t.Context(), bus.FreshGrant{PlanID: turn.PlanID, Driver: "d1"}).Accepted || s.grantOf(turn) != turn.Grant {
 		t.Error("nobody drives the plan, or its grant is another one")
+	}
+	if ctx.Err() != nil {
+		t.Error("stopped by a question")
 	}
 	own := bus.FreshGrant{PlanID: turn.PlanID, Driver: "d1", Grant: "fresh"}
 	if !r.take(t.Context(), own).Accepted || s.grantOf(turn) != "fresh" {

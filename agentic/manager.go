@@ -27,6 +27,7 @@ func (m *Manager) Serve(ctx context.Context, ready chan<- struct{}) error {
 		Description: "drives plans", Endpoints: map[string]bus.Handler{
 			bus.ClientPlans:        answer(m.cfg.Log, m.client),
 			bus.Produce("manager"): answer(m.cfg.Log, m.produce),
+			bus.Prompts:            answer(m.cfg.Log, m.prompt),
 		},
 	}, ready)
 }

@@ -96,6 +96,8 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 	}
 	p.used = catalog.AddUsage(p.used, reply.Usage...)
 	switch {
+	case ctx.Err() != nil:
+		return false, ctx.Err()
 	case reply.Error != "":
 		return true, p.fail(ctx, "planning failed: "+reply.Error, reply.Error)
 	case reply.Plan == nil:

@@ -54,7 +54,7 @@ func (p *Planner) talk(ctx context.Context, req planRequest, say func(progress))
 func (p *Planner) plan(ctx context.Context, req planRequest, say func(progress)) planReply {
 	ctx = logging.By(logging.In(ctx, req.Turn.TraceID), agents.Planner, "plan")
 	submitter := p.cfg.submitter(*p.cfg.Key)
-	unfollow := p.grants.follow(req.Turn, submitter, nil)
+	ctx, unfollow := p.grants.follow(ctx, req.Turn, submitter, nil)
 	defer unfollow()
 	leave, err := p.places.Wait(ctx, req.Turn.Tenant, keyOf(req.Turn.Grant), 0)
 	if err != nil {

@@ -104,10 +104,16 @@ func producedBy(ctx context.Context, cfg Config, q bus.ProduceRequest, another f
 // unproduced reports that no intent was produced.
 func unproduced(ctx context.Context, cfg Config, err error) (r bus.ProduceReply) {
 	cfg.Log.WarnContext(ctx, "producer", slog.String("error", model.Detail(err)))
-	if r.Code, r.Reason = failure(err); r.Code == string(intents.Internal) {
-		r.Code, r.Reason = string(intents.DispatchUnavailable), plain(err)
-	}
+	r.Code, r.Reason = unmade(err)
 	return r
+}
+
+// unmade returns the code and the reason why there is no result, for the gateway.
+func unmade(err error) (code, reason string) {
+	if code, reason = failure(err); code == string(intents.Internal) {
+		code, reason = string(intents.DispatchUnavailable), plain(err)
+	}
+	return code, reason
 }
 
 // producer produces one intent.
@@ -137,7 +143,7 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 	l := &loop{model: p.cfg.modelOf(agent), log: p.cfg.Log, agent: agent, req: request(agent, "", p.turn(), p.cfg.Now(), m.task(p.req.Request))}
 	l.read()
 	defer func() {
-		if failed := p.report(ctx, l.used); err == nil {
+		if failed := p.cfg.reportUsage(ctx, p.turn(), l.used); err == nil {
 			err = failed
 		}
 	}()
@@ -160,14 +166,14 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 	return envelope{Reason: "no single intent could be made of the request: " + wrong.Error()}, row, nil
 }
 
-// report records the model usage, for the user's budgets: no plan reports it. A crash before
-// leaves it uncounted, and the sentence unanswered.
-func (p producer) report(ctx context.Context, used []catalog.Usage) error {
+// reportUsage records the model usage of a user outside plans, for the budgets. A crash before
+// leaves it uncounted, and the request unanswered.
+func (c Config) reportUsage(ctx context.Context, t Turn, used []catalog.Usage) error {
 	if len(used) == 0 {
 		return nil
 	}
-	s := p.cfg.submitter(*p.cfg.Key)
-	_, err := s.Submit(context.WithoutCancel(ctx), p.turn(), Place{}, "usage.report", catalog.UsageReport{Usage: used}, nil)
+	t.PlanID = ""
+	_, err := c.submitter(*c.Key).Submit(context.WithoutCancel(ctx), t, Place{}, "usage.report", catalog.UsageReport{Usage: used}, nil)
 	return err
 }
 

@@ -111,7 +111,7 @@ func (t *Tasks) work(ctx context.Context, key intents.Signer, req runRequest) ru
 	cfg := t.cfg
 	cfg.Log = logging.WithContext(ctx, cfg.Log)
 	w := &worker{cfg: cfg, tasks: t, req: req, submitter: t.cfg.submitter(key), place: Place{Revision: req.Revision, Step: req.Step.Step, TaskID: req.TaskID, Ask: req.Ask}, material: make(map[string]*material), before: make(map[string][]catalog.TranscriptCall)}
-	unfollow := t.grants.follow(req.Turn, w.submitter, nil)
+	ctx, unfollow := t.grants.follow(ctx, req.Turn, w.submitter, nil)
 	defer unfollow()
 	defer cancel()
 	if req.Ask == "" { // otherwise it uses the place of the asking task

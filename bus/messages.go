@@ -21,6 +21,7 @@ type APIKeyReply struct {
 	UserID        string   `json:"user_id,omitempty"` // owner of the key
 	MaxRoles      []string `json:"max_roles,omitempty"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"` // may act for other users of its tenant
+	FrontEnd      bool     `json:"front_end,omitempty"`       // is a chat program's
 	Error         string   `json:"error,omitempty"`
 }
 
@@ -45,8 +46,9 @@ type UserRequest struct {
 type UserReply struct {
 	Roles       []string `json:"roles"`
 	Disabled    bool     `json:"disabled,omitempty"`
-	May         bool     `json:"may,omitempty"`   // the roles cover the capability
-	SpentBudget string   `json:"spent,omitempty"` // the model budget that is exhausted; empty: none
+	Operator    bool     `json:"operator,omitempty"` // an operator's key is in force under this name
+	May         bool     `json:"may,omitempty"`      // the roles cover the capability
+	SpentBudget string   `json:"spent,omitempty"`    // the model budget that is exhausted; empty: none
 	// RevokedBefore voids the user's grants issued earlier; none is issued until then.
 	RevokedBefore time.Time       `json:"revoked_before,omitzero"`
 	Error         string          `json:"error,omitempty"`
@@ -227,4 +229,18 @@ type ProduceReply struct {
 	Type     string          `json:"type,omitempty"`
 	Reason   string          `json:"reason,omitempty"`
 	Code     string          `json:"code,omitempty"` // of a failure: no intent was produced
+}
+
+// PromptRequest asks on Prompts for the model's answer to a prompt of a chat front end.
+type PromptRequest struct {
+	TurnRef        // without a plan
+	Prompt  string `json:"prompt"`
+}
+
+// PromptReply has the answer, or explains in plain words why there is none.
+type PromptReply struct {
+	Text   string          `json:"text,omitempty"`
+	Usage  json.RawMessage `json:"usage,omitempty"` // []catalog.Usage
+	Reason string          `json:"reason,omitempty"`
+	Code   string          `json:"code,omitempty"` // of a failure: there is no answer
 }

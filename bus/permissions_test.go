@@ -25,7 +25,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
 			"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.plans.silent",
-			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager",
+			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager", "writ.prompts",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
 	}},
@@ -37,7 +37,7 @@ var allowed = map[string]struct{ asks, serves may }{
 			},
 			subscribe: []string{"_INBOX_manager_{me}.x"},
 		},
-		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "writ.driving.manager {me}", "writ.produce.manager manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
+		serves: may{subscribe: []string{"writ.agent.manager manager", "writ.agent.manager.{me} manager", "writ.grant.manager.{me} manager", "writ.driving.manager {me}", "writ.produce.manager manager", "writ.prompts manager", "$SRV.PING", "$SRV.INFO.writ-manager"}},
 	},
 	"workflow": {
 		asks: may{
@@ -133,7 +133,7 @@ var subjects = []string{
 	"writ.events.acme.step", "writ.events.other.step", "writ.events.acme.>", "writ.events.>", "writ.jetstream.STREAM.CREATE.EVENTS", "writ.jetstream.STREAM.INFO.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS",
 	"writ.jetstream.STREAM.PURGE.EVENTS", "writ.jetstream.STREAM.DELETE.EVENTS", "writ.jetstream.STREAM.UPDATE.EVENTS", "writ.jetstream.STREAM.CREATE.JOURNAL", "writ.jetstream.INFO",
 	"writ.jetstream.CONSUMER.CREATE.EVENTS.c.writ.events.acme.step", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.c", "writ.jetstream.CONSUMER.DELETE.EVENTS.c", "writ.jetstream.CONSUMER.CREATE.EVENTS.c", "writ.jetstream.CONSUMER.INFO.EVENTS.c",
-	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1", "writ.driving.manager", "writ.driving.workflow", "writ.driving.*",
+	"writ.turn.acme.t1", "writ.turn.>", "writ.grant.manager.p1", "writ.grant.planner.p1", "writ.grant.task.p1", "writ.grant.workflow.p1", "writ.grant.manager.*", "writ.grant.>", "writ.grant.acme.t1", "writ.driving.manager", "writ.prompts", "writ.driving.workflow", "writ.driving.*",
 	"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
 	"$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 	"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",

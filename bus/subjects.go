@@ -21,6 +21,7 @@ const (
 	logsPrefix        = "writ.logs."              // writ.logs.<instance>: request: LogsRequest; reply: LogsReply
 	agentPrefix       = "writ.agent."             // writ.agent.<role>: a delegation; to the manager: PlanDispatch
 	producePrefix     = "writ.produce."           // writ.produce.<role>: request: ProduceRequest; reply: ProduceReply
+	Prompts           = "writ.prompts"            // request: PromptRequest; reply: PromptReply
 	eventsPrefix      = "writ.events."            // writ.events.<tenant>.<kind>: an event for other systems; no reply
 	turnPrefix        = "writ.turn."              // writ.turn.<tenant>.<turn_id>: display frames: TurnFrame
 	findRunPrefix     = "writ.driving."           // writ.driving.<role>: request to all processes: FindRunRequest; only the process that runs the plan replies: FindRunReply

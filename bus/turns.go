@@ -44,6 +44,7 @@ type FreshGrant struct {
 	Driver  string `json:"driver"` // of the dispatch
 	Grant   string `json:"grant"`
 	Patched bool   `json:"patched,omitempty"` // instead of a grant: the graph of the run has changed
+	Stop    bool   `json:"stop,omitempty"`    // instead of a grant: the plan is cancelled, the work ends at once
 }
 
 // FreshGrantReply says whether the process works for that driver.
@@ -54,6 +55,7 @@ type FreshGrantReply struct {
 // FindRunRequest asks all processes of a role at once which of them runs a plan.
 type FindRunRequest struct {
 	PlanID string `json:"plan_id"`
+	Stop   bool   `json:"stop,omitempty"` // the plan is cancelled: the process ends its work at once
 }
 
 // FindRunReply is the answer of the process that does. The others send no reply.

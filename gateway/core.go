@@ -26,16 +26,18 @@ const absentRetry = 5 * time.Second
 func ask[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, askTimeout)
 	defer cancel()
-	return askBy[Reply](ctx, conn.Request, subject, question)
+	reply, err := askBy[Reply](ctx, conn.Request, subject, question)
+	return reply, unanswered(err, "the router")
 }
 
 // askRouter asks the deciding router a question, which changes nothing, until it answers.
 func askRouter[Reply any](ctx context.Context, conn bus.Conn, subject string, question any) (Reply, error) {
 	ctx, cancel := context.WithTimeout(ctx, routerTimeout)
 	defer cancel()
-	return askBy[Reply](ctx, func(ctx context.Context, subject string, data []byte) ([]byte, error) {
+	reply, err := askBy[Reply](ctx, func(ctx context.Context, subject string, data []byte) ([]byte, error) {
 		return bus.Ask(ctx, conn, subject, data)
 	}, subject, question)
+	return reply, unanswered(err, "the router")
 }
 
 func askBy[Reply any](ctx context.Context, request func(context.Context, string, []byte) ([]byte, error), subject string, question any) (Reply, error) {
@@ -46,7 +48,7 @@ func askBy[Reply any](ctx context.Context, request func(context.Context, string,
 	}
 	raw, err = request(ctx, subject, raw)
 	if err != nil {
-		return reply, unanswered(err, "the router")
+		return reply, err
 	}
 	var failed struct {
 		Error string `json:"error"`

@@ -19,6 +19,7 @@ import (
 const (
 	anaKey = "key-of-ana"     // ana's own
 	appKey = "key-of-the-app" // may act for any user
+	webKey = "key-of-the-web" // of a chat front end, likewise
 )
 
 // core answers as the router does: it refuses an intent that does not verify, that the gateway
@@ -59,9 +60,10 @@ func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
 		t: t, key: gateway.VerificationKey(), now: now,
 		apiKeys: map[string]bus.APIKeyReply{
 			intents.Digest([]byte(anaKey)): {Found: true, ID: "k1", Tenant: "acme", UserID: "ana", MaxRoles: roles},
+			intents.Digest([]byte(webKey)): {Found: true, ID: "k3", Tenant: "acme", UserID: "web", MaxRoles: roles, MayAssertUser: true, FrontEnd: true},
 			intents.Digest([]byte(appKey)): {Found: true, ID: "k2", Tenant: "acme", MaxRoles: roles, MayAssertUser: true},
 		},
-		users:  map[string]bus.UserReply{"eve": {Disabled: true}, "bob": {Roles: []string{"user", "admin"}}},
+		users:  map[string]bus.UserReply{"eve": {Disabled: true}, "ops": {Roles: roles, Operator: true}, "bob": {Roles: []string{"user", "admin"}}},
 		plans:  map[string]*catalog.PlanView{},
 		refuse: map[string]*intents.Answer{},
 	}

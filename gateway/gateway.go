@@ -59,7 +59,7 @@
 // for reading of 5 minutes (reads.go). The gateway retains nothing that would be missed after a
 // restart.
 //
-// When a client disconnects, its plan continues. A plan whose driver is gone is dispatched again
+// When a client disconnects, its plan continues, unless the client is a chat front end. A plan whose driver is gone is dispatched again
 // (resume.go).
 package gateway
 
@@ -108,6 +108,11 @@ type Config struct {
 	// PublicURL is the address that people use; empty: the listener's.
 	PublicURL string
 
+	// UserHeaders name the user of a request, beside X-User-Id, under a key that may assert users.
+	UserHeaders []string
+	// Origins are those of other sites whose pages may call the API from a browser.
+	Origins []string
+
 	// Requests per window for each pair of key and user; ReadRate reads a minute are allowed
 	// besides.
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit, of reads neither
@@ -125,6 +130,10 @@ const (
 // a polling client must still be able to approve.
 const ReadRate = 600
 
+// PromptRate is how many prompts a minute, for titles and the like, a user of a chat front end has,
+// whatever the limit of requests.
+const PromptRate = 60
+
 // callers bounds the per-caller state of the gateway.
 var callers = ratelimit.Shares{All: 10_000, Tenant: 4000, Key: 2000}
 
@@ -138,6 +147,7 @@ type Gateway struct {
 	limit   rates
 	doors   *ratelimit.Limiter // of keys and addresses without a known user
 	reads   rates
+	prompts rates
 	open    *ratelimit.Places // for requests
 	turns   *openTurns
 	clients *clients
@@ -209,7 +219,7 @@ func New(cfg Config) (*Gateway, error) {
 		clients: newClients(), unfired: ratelimit.NewRecent[notFired](unfiredShares, 0, cfg.Now),
 	}
 	if cfg.RateLimit >= 0 {
-		g.reads = newRates(ReadRate, time.Minute, cfg.Now)
+		g.reads, g.prompts = newRates(ReadRate, time.Minute, cfg.Now), newRates(PromptRate, time.Minute, cfg.Now)
 	}
 	g.mcps = newMCPServers(g, cmp.Or(cfg.MCPRate, DefaultMCPRate))
 	return g, nil

@@ -93,6 +93,7 @@ func (g *Gateway) Handler() http.Handler {
 	r.DELETE("/agent/schedules/:id", keyed(g.submits("schedule.delete", removedSchedule)))
 	r.GET("/agent/sessions", keyed(g.routed(readapi.Sessions, "limit", "after")))
 	r.POST("/agent/sessions/:session_id/resume", by(g.resumeSession))
+	g.preflights(r.Engine)
 	return r.Engine
 }
 
@@ -162,6 +163,7 @@ func respond[T any](c *gin.Context, found T, err error) error {
 func (g *Gateway) observe(c *gin.Context) {
 	began := g.cfg.Now()
 	c.Header("Cache-Control", "no-store")
+	g.share(c)
 	c.Next()
 	g.cfg.Log.InfoContext(c.Request.Context(), "request", slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
 		slog.Int("status", c.Writer.Status()), slog.Int64("duration_ms", g.cfg.Now().Sub(began).Milliseconds()),

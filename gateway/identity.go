@@ -25,7 +25,10 @@ type caller struct {
 	key    bus.APIKeyReply
 	header claim
 	trace  string
-	reads  bool
+	rate   rates
+	lists  bool   // the agents, which front ends do for nobody
+	wrong  error  // of the headers
+	named  string // the headers of which one must name the user, unless the body does; empty: none must
 	// metered reports that the request has been counted against the user's rate. A request that
 	// is refused before its user is known counts against the key.
 	metered *bool
@@ -73,8 +76,10 @@ const keyLife = 5 * time.Second
 // from.
 func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who := caller{
-		header: claim{c.GetHeader("X-Tenant-Id"), c.GetHeader("X-User-Id"), c.GetHeader("X-Session-Id")},
-		trace:  edge.Trace(c), reads: c.Request.Method == http.MethodGet, metered: new(bool),
+		trace: edge.Trace(c), rate: g.limit, metered: new(bool), lists: c.FullPath() == routeModels,
+	}
+	if c.Request.Method == http.MethodGet {
+		who.rate = g.reads
 	}
 	secret := cmp.Or(c.GetHeader("X-Api-Key"), bearerKey(c))
 	if secret == "" {
@@ -97,7 +102,38 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 		g.keys.Put(hash, key.Tenant, "", 1, key)
 	}
 	who.key = key
+	who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
 	return who, nil
+}
+
+// read reads the claims of the headers. The headers of a front end name the user as well, if the key
+// may assert users.
+func (c *caller) read(h http.Header, ofFrontEnds []string) error {
+	users := []string{"X-User-Id"}
+	if c.key.MayAssertUser {
+		users = append(users, ofFrontEnds...)
+	}
+	for _, x := range []struct {
+		into  *string
+		at    string
+		names []string
+	}{{&c.header.Tenant, "/tenant_id", []string{"X-Tenant-Id"}}, {&c.header.User, "/user_id", users}, {&c.header.Session, "/session_id", []string{"X-Session-Id"}}} {
+		for _, name := range x.names {
+			for _, v := range h.Values(name) {
+				if v != "" && !identifier.MatchString(v) {
+					return problem.New(intents.SchemaInvalid, x.at, "the header "+name+" must match "+identifier.String())
+				}
+				if v != "" && *x.into != "" && v != *x.into {
+					return problem.New(intents.SchemaInvalid, x.at, "the header "+name+" differs from another header of the request")
+				}
+				*x.into = cmp.Or(*x.into, v)
+			}
+		}
+	}
+	if c.key.FrontEnd && c.key.MayAssertUser && !c.lists {
+		c.named = strings.Join(users, ", ")
+	}
+	return nil
 }
 
 func (g *Gateway) unauthorized(c *gin.Context, detail string) error {
@@ -138,15 +174,15 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	}
 	*who.metered = true
 	if !isPaced(ctx) {
-		limit := g.limit
-		if who.reads {
-			limit = g.reads
-		}
-		if err := limit.meter(a); err != nil {
+		if err := who.rate.meter(a); err != nil {
 			return a, err
 		}
 	}
-	a.roles, err = g.rolesOf(ctx, a, who.key.MaxRoles)
+	reply, err := g.userNow(ctx, a, who.key.MaxRoles)
+	if err == nil && reply.Operator && a.user != who.key.UserID {
+		err = problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for an operator")
+	}
+	a.roles = reply.Roles
 	return a, err
 }
 
@@ -171,10 +207,7 @@ func (r rates) meter(a actor) error {
 // claims determines the user of a request, without roles.
 func (c caller) claims(body claim) (actor, error) {
 	a := actor{keyID: c.key.ID, trace: c.trace}
-	if err := body.check(); err != nil {
-		return a, err
-	}
-	if err := c.header.check(); err != nil {
+	if err := cmp.Or(c.wrong, body.check()); err != nil {
 		return a, err
 	}
 	for _, tenant := range []string{c.header.Tenant, body.Tenant} {
@@ -191,6 +224,10 @@ func (c caller) claims(body claim) (actor, error) {
 		return a, err
 	}
 	switch {
+	case a.user == "" && c.named != "":
+		p := problem.New(intents.SchemaInvalid, "/user_id", "the request of the front end does not say for which user it is")
+		p.Hint = "have the front end send one of these headers: " + c.named
+		return a, p
 	case a.user == "" && c.key.UserID == "":
 		return a, problem.New(intents.SchemaInvalid, "/user_id", "the API key belongs to no user: name the user")
 	case a.user == "":
@@ -212,21 +249,27 @@ func (g *Gateway) holder(c *gin.Context) (actor, error) {
 
 // rolesOf returns the roles that are still valid. A disabled user is refused.
 func (g *Gateway) rolesOf(ctx context.Context, a actor, roles []string) ([]string, error) {
-	reply, err := g.userOf(ctx, a, bus.UserRequest{Roles: roles})
-	if err != nil {
-		return nil, err
+	reply, err := g.userNow(ctx, a, roles)
+	return reply.Roles, err
+}
+
+// userNow is userOf with the roles that are still valid. A disabled user is refused.
+func (g *Gateway) userNow(ctx context.Context, a actor, roles []string) (reply bus.UserReply, err error) {
+	if reply, err = g.userOf(ctx, a, bus.UserRequest{Roles: roles}); err != nil {
+		return bus.UserReply{}, err
 	}
 	if reply.Disabled {
-		return nil, problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
+		return bus.UserReply{}, problem.New(intents.RBACForbidden, "/user_id", "the user is disabled")
 	}
 	if now := g.cfg.Now(); now.Truncate(time.Second).Before(reply.RevokedBefore) { // a grant issued now would be void
 		p := problem.New(intents.RateLimited, "/user_id", "the user's grants were revoked a moment ago")
 		p.RetryAfter = reply.RevokedBefore.Sub(now) + time.Second
-		return nil, p
+		return bus.UserReply{}, p
 	}
 	// Never more than the requested roles, whatever the answer is.
 	left := slices.DeleteFunc(slices.Clone(reply.Roles), func(r string) bool { return !slices.Contains(roles, r) })
-	return append([]string{}, left...), nil
+	reply.Roles = append([]string{}, left...)
+	return reply, nil
 }
 
 // userOf asks the router's directory about the user of an actor.

@@ -47,6 +47,7 @@ func TestIdentityMatrix(t *testing.T) {
 		{name: "a key of nobody's, and no user", key: appKey, code: intents.SchemaInvalid, pointer: "/user_id"},
 		{name: "a disabled user", key: appKey, header: claim{User: "eve"}, code: intents.RBACForbidden, pointer: "/user_id"},
 		{name: "not an identifier", key: appKey, header: claim{User: "carl@acme"}, code: intents.SchemaInvalid, pointer: "/user_id"},
+		{name: "an operator", key: appKey, header: claim{User: "ops"}, code: intents.RBACForbidden, pointer: "/user_id"},
 		{name: "a session too long", key: anaKey, body: `,"session_id":"` + strings.Repeat("s", 65) + `"`, code: intents.SchemaInvalid, pointer: "/session_id"},
 	} {
 		t.Run(row.name, func(t *testing.T) {

@@ -41,7 +41,7 @@ func (d *completion) say(delta string) { d.chunk(gin.H{"content": delta}, nil, n
 func (d *completion) note(e event)     { d.chunk(gin.H{}, nil, e) }
 
 func (d *completion) end(r runReply, used catalog.Usage) {
-	d.chunk(gin.H{}, "stop", r)
+	d.chunk(gin.H{}, "stop", r.member())
 	if d.usage {
 		body := d.object("chat.completion.chunk")
 		body["choices"], body["usage"] = []gin.H{}, completionUsage(used)
@@ -59,7 +59,9 @@ func (d *completion) whole(text string, r runReply, used catalog.Usage) any {
 	body := d.object("chat.completion")
 	message := gin.H{"role": "assistant", "content": text, "refusal": nil}
 	body["choices"] = []gin.H{{"index": 0, "message": message, "logprobs": nil, "finish_reason": "stop"}}
-	body["usage"], body["writ"] = completionUsage(used), r
+	if body["usage"] = completionUsage(used); r.PlanID != "" {
+		body["writ"] = r
+	}
 	return body
 }
 

@@ -90,6 +90,8 @@ func (d *response) whole(text string, r runReply, used catalog.Usage) any {
 		"input_tokens": used.InputTokens, "input_tokens_details": gin.H{"cached_tokens": used.CachedTokens, "cache_write_tokens": 0},
 		"output_tokens": used.OutputTokens, "output_tokens_details": gin.H{"reasoning_tokens": 0}, "total_tokens": used.InputTokens + used.OutputTokens,
 	}
-	body["writ"] = r
+	if r.PlanID != "" {
+		body["writ"] = r
+	}
 	return body
 }

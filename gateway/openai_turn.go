@@ -32,10 +32,14 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 		if err != nil {
 			return err
 		}
+		if who.key.FrontEnd && isFrontEndPrompt(r.Messages) {
+			return g.answerPrompt(c, who, r, q.message, dialectOf)
+		}
 		t, reply, err := g.begin(c, who, claim{}, namedAgent{r.Model, "/model"}, q)
 		if err != nil {
 			return err
 		}
+		defer g.hungUp(c.Request.Context(), t)
 		s := speech{out: newSSE(c.Writer), reply: &reply}
 		s.dialect = dialectOf(t, s.out, r)
 		wait, take := g.pace.wait, reply.take
@@ -67,14 +71,26 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 }
 
 // used returns the model usage of a plan so far; zero if the plan cannot be read.
-func (g *Gateway) used(c *gin.Context, t turn) (sum catalog.Usage) {
+func (g *Gateway) used(c *gin.Context, t turn) catalog.Usage {
 	view, _ := g.viewPlan(c.Request.Context(), t.actor, t.plan)
-	for _, u := range view.Usage {
+	return total(view.Usage)
+}
+
+func total(used []catalog.Usage) (sum catalog.Usage) {
+	for _, u := range used {
 		sum.InputTokens += u.InputTokens
 		sum.CachedTokens += u.CachedTokens
 		sum.OutputTokens += u.OutputTokens
 	}
 	return sum
+}
+
+// member is the member writ of an answer; nil: there is no plan.
+func (r *runReply) member() any {
+	if r.PlanID == "" {
+		return nil
+	}
+	return *r
 }
 
 // words returns the text of a reply for a person.

@@ -4,7 +4,10 @@ import (
 	"net"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+
+	"github.com/gin-gonic/gin"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
@@ -25,10 +28,46 @@ func (g *Gateway) expected(r *http.Request) error {
 	u, err := url.Parse(origin)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-	case g.public(u.Host), loopback && nearby(u.Host), strings.EqualFold(u.Host, r.Host) && net.ParseIP(hostname(r.Host)) != nil:
+	case slices.Contains(g.cfg.Origins, origin), g.public(u.Host), loopback && nearby(u.Host), strings.EqualFold(u.Host, r.Host) && net.ParseIP(hostname(r.Host)) != nil:
 		return nil
 	}
 	return stranger("the header Origin names a page of another site")
+}
+
+// share lets pages of the origins in the settings read answers in a browser. They send an API key;
+// cookies are never allowed.
+func (g *Gateway) share(c *gin.Context) {
+	if len(g.cfg.Origins) == 0 {
+		return
+	}
+	h := c.Writer.Header()
+	h.Add("Vary", "Origin")
+	if origin := c.GetHeader("Origin"); slices.Contains(g.cfg.Origins, origin) {
+		h.Set("Access-Control-Allow-Origin", origin)
+		h.Set("Access-Control-Expose-Headers", "Location, Mcp-Session-Id, Retry-After, X-Plan-Id, X-Should-Retry")
+	}
+}
+
+// preflights answers browsers that ask, before a request of a page of another site, whether a route
+// allows it.
+func (g *Gateway) preflights(r *gin.Engine) {
+	if len(g.cfg.Origins) == 0 {
+		return
+	}
+	methods := make(map[string][]string)
+	for _, route := range r.Routes() {
+		methods[route.Path] = append(methods[route.Path], route.Method)
+	}
+	for path, allowed := range methods {
+		r.OPTIONS(path, func(c *gin.Context) {
+			if h := c.Writer.Header(); h.Get("Access-Control-Allow-Origin") != "" {
+				h.Set("Access-Control-Allow-Methods", strings.Join(allowed, ", "))
+				h.Set("Access-Control-Allow-Headers", c.GetHeader("Access-Control-Request-Headers"))
+				h.Set("Access-Control-Max-Age", "600")
+			}
+			c.Status(http.StatusNoContent)
+		})
+	}
 }
 
 // onlyHere reports whether a request was sent on this machine, to this machine, by no proxy and

@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"context"
 	"log/slog"
-	"net/http"
 
 	"github.com/gin-gonic/gin"
 
@@ -12,6 +11,7 @@ import (
 	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -32,22 +32,46 @@ func (g *Gateway) getTrace(c *gin.Context, a actor, planID string) error {
 	return respond(c, got, err)
 }
 
-// cancelPlan is DELETE /agent/plans/{plan_id}. Clients that follow the turn receive its end.
+// cancelPlan is DELETE /agent/plans/{plan_id}.
 func (g *Gateway) cancelPlan(c *gin.Context, a actor, planID string) error {
 	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
-	const reason = "cancelled by the user"
-	if _, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID); err != nil {
-		return err
+	reason, err := g.stop(ctx, a, planID)
+	return respond(c, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason}, err)
+}
+
+// stop cancels a plan for a user. The process that runs it ends its work at once, requests to models
+// included, and clients that follow the turn receive its end.
+func (g *Gateway) stop(ctx context.Context, a actor, planID string) (reason string, err error) {
+	reason = "stopped by " + a.user
+	view, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID)
+	if err != nil {
+		return "", err
 	}
-	if t, ok := g.turns.find(planID); ok {
-		g.turns.forget(planID)
-		if err := g.tellCancelled(t, reason); err != nil {
-			g.cfg.Log.WarnContext(c.Request.Context(), "tell that a plan is cancelled", slog.String("plan_id", planID), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
-		}
+	g.turns.forget(planID)
+	t := turn{actor: a, id: view.TurnID, plan: planID, run: view.Run != nil}
+	go func() {
+		ctx, cancel := context.WithTimeout(clock.Lasting(ctx), findRunTimeout)
+		defer cancel()
+		_, _ = ask[bus.FindRunReply](ctx, g.cfg.Bus, bus.FindRun(t.role()), bus.FindRunRequest{PlanID: planID, Stop: true}) // no answer: no process runs it
+	}()
+	if err := g.tellCancelled(t, reason); err != nil {
+		g.cfg.Log.WarnContext(ctx, "tell that a plan is cancelled", slog.String("plan_id", planID), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 	}
-	c.JSON(http.StatusOK, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason})
-	return nil
+	return reason, nil
+}
+
+// hungUp stops the plan of a chat front end that has closed the connection: there, that is how a
+// person stops an answer. The plans of other clients go on.
+func (g *Gateway) hungUp(ctx context.Context, t turn) {
+	if !t.frontEnd || ctx.Err() == nil || clock.Stopping(ctx) {
+		return
+	}
+	lasts, cancel := lasting(ctx, openTimeout)
+	defer cancel()
+	if _, err := g.stop(lasts, t.actor, t.plan); err != nil { // it may have ended
+		g.cfg.Log.InfoContext(lasts, "stop a plan", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
+	}
 }
 
 func (g *Gateway) tellCancelled(t turn, reason string) error {

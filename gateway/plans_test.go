@@ -82,10 +82,10 @@ func TestCancel(t *testing.T) {
 		w.call("GET", "/livez", "", nil, nil)
 	}
 	resp := w.call("DELETE", "/agent/plans/"+planID, "", nil, &got)
-	if want := map[string]string{"plan_id": planID, "status": "failed", "reason": "cancelled by the user"}; resp.StatusCode != http.StatusOK || !cmp.Equal(want, got) {
+	if want := map[string]string{"plan_id": planID, "status": "failed", "reason": "stopped by ana"}; resp.StatusCode != http.StatusOK || !cmp.Equal(want, got) {
 		t.Errorf("%d %v", resp.StatusCode, got)
 	}
-	if reply := wait(t, "the answer", waited); reply.Status != "failed" || reply.Reason != "cancelled by the user" {
+	if reply := wait(t, "the answer", waited); reply.Status != "failed" || reply.Reason != "stopped by ana" {
 		t.Errorf("%+v", reply)
 	}
 	if plan, _ := w.plan(planID); plan.Status != catalog.PlanFailed {

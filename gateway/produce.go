@@ -45,7 +45,7 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	if err := g.affords(ctx, a); err != nil {
+	if err := g.affords(ctx, a, catalog.RunAgent+":"+agents.Producer); err != nil {
 		return err
 	}
 	turn := newID("turn")
@@ -53,16 +53,9 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	if err != nil {
 		return err
 	}
-	raw, err := json.Marshal(bus.ProduceRequest{TurnRef: a.turnRef(turn, "", grant), Request: body.Request})
+	made, err := askBy[bus.ProduceReply](ctx, g.cfg.Bus.Request, bus.Produce("manager"), bus.ProduceRequest{TurnRef: a.turnRef(turn, "", grant), Request: body.Request})
 	if err != nil {
-		return err
-	}
-	if raw, err = g.cfg.Bus.Request(ctx, bus.Produce("manager"), raw); err != nil {
 		return unanswered(err, "the manager")
-	}
-	var made bus.ProduceReply
-	if err := json.Unmarshal(raw, &made); err != nil {
-		return err
 	}
 	if made.Code != "" {
 		return problem.New(intents.Code(made.Code), "", made.Reason)
@@ -71,10 +64,10 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	return nil
 }
 
-// affords refuses a user who may not run the producer, or whose daily budget is exhausted: no
-// plan exists for this work, so no step is refused for it.
-func (g *Gateway) affords(ctx context.Context, a actor) error {
-	reply, err := g.covered(ctx, a, catalog.RunAgent+":"+agents.Producer)
+// affords refuses a user who lacks a capability, or whose daily budget is exhausted: no plan exists
+// for this work, so no step is refused for it.
+func (g *Gateway) affords(ctx context.Context, a actor, capability string) error {
+	reply, err := g.covered(ctx, a, capability)
 	if err == nil && reply.SpentBudget != "" {
 		p := problem.New(intents.RateLimited, "", reply.SpentBudget)
 		p.Hint = "an operator can change it: writ tenant data budgets"

@@ -93,6 +93,7 @@ func (g *Gateway) run(c *gin.Context, who caller) error {
 // answer answers the request for a turn: with its stream, if the client wants one, or once it has
 // ended or waits.
 func (g *Gateway) answer(c *gin.Context, t turn, reply *runReply, stream bool) error {
+	defer g.hungUp(c.Request.Context(), t)
 	switch {
 	case reply.Approval != nil:
 	case stream || wantsStream(c):
@@ -128,6 +129,7 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent namedAgent
 		return turn{}, runReply{}, err
 	}
 	t, reply, err := g.openTurn(ctx, a, name, g.ask(c, who, a, q))
+	t.frontEnd = who.key.FrontEnd
 	if err == nil {
 		c.Header("X-Plan-Id", t.plan)
 	}

@@ -24,6 +24,7 @@ type turn struct {
 	ended           bool          // it is known to have ended
 	driver, manager string        // of the last dispatch, and the process that accepted it; empty: none yet
 	adopted         bool          // another gateway has dispatched it
+	frontEnd        bool          // a chat front end has asked for it
 }
 
 // role returns the role that runs the plan.

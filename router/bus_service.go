@@ -103,7 +103,7 @@ func (r *Router) apiKey(q bus.APIKeyRequest) bus.APIKeyReply {
 	if !ok {
 		return bus.APIKeyReply{}
 	}
-	return bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser}
+	return bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser, FrontEnd: key.FrontEnd}
 }
 
 func (r *Router) user(q bus.UserRequest) bus.UserReply {
@@ -113,7 +113,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 		caps, _ := r.state.View().Capabilities(q.Tenant, roles)
 		may = state.Covers(caps, q.Capability)
 	}
-	reply := bus.UserReply{Roles: roles, Disabled: disabled, May: may, RevokedBefore: r.state.View().RevokedBefore(q.Tenant, q.UserID)}
+	reply := bus.UserReply{Roles: roles, Disabled: disabled, May: may, Operator: r.state.HasOperator(q.Tenant, q.UserID), RevokedBefore: r.state.View().RevokedBefore(q.Tenant, q.UserID)}
 	var spent *intents.Refusal
 	if q.Capability != "" && errors.As(r.state.CheckBudget(q.Tenant, q.UserID, r.cfg.Now()), &spent) {
 		reply.SpentBudget = spent.Reason

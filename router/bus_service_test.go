@@ -130,7 +130,7 @@ func TestServeIntents(t *testing.T) {
 func TestServeDirectory(t *testing.T) {
 	c := serve(t)
 	hash := intents.Digest([]byte("secret"))
-	c.Want(c.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k1", Hash: hash, UserID: "ana", MaxRoles: []string{"user", "auditor"}, MayAssertUser: true}}), intents.OK)
+	c.Want(c.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{ID: "k1", Hash: hash, UserID: "ana", MaxRoles: []string{"user", "auditor"}, MayAssertUser: true, FrontEnd: true}}), intents.OK)
 	c.Want(c.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user", "admin"}}}), intents.OK)
 	c.Want(c.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "gone", Roles: []string{"user"}, Disabled: true}}), intents.OK)
 	marshal := func(v any) []byte {
@@ -139,12 +139,13 @@ func TestServeDirectory(t *testing.T) {
 		return raw
 	}
 	key := ask[bus.APIKeyReply](c, natsserver.Gateway, bus.DirectoryAPIKey, marshal(bus.APIKeyRequest{Hash: hash}))
-	if d := cmp.Diff(bus.APIKeyReply{Found: true, ID: "k1", Tenant: "default", UserID: "ana", MaxRoles: []string{"user", "auditor"}, MayAssertUser: true}, key); d != "" {
+	if d := cmp.Diff(bus.APIKeyReply{Found: true, ID: "k1", Tenant: "default", UserID: "ana", MaxRoles: []string{"user", "auditor"}, MayAssertUser: true, FrontEnd: true}, key); d != "" {
 		t.Error(d)
 	}
 	if none := ask[bus.APIKeyReply](c, natsserver.Gateway, bus.DirectoryAPIKey, marshal(bus.APIKeyRequest{Hash: intents.Digest(nil)})); none.Found {
 		t.Errorf("%+v", none)
 	}
+	c.AddOperator("default", "ops", "user")
 	all := []string{"user", "auditor", "admin"}
 	for _, q := range []struct {
 		ask  bus.UserRequest
@@ -158,6 +159,7 @@ func TestServeDirectory(t *testing.T) {
 		{bus.UserRequest{Tenant: "default", UserID: "ana", KeyID: "k1", Roles: all, Capability: "admin:write"}, bus.UserReply{Roles: []string{"user"}}},
 		{bus.UserRequest{Tenant: "default", UserID: "gone", Roles: all, Capability: "artifacts:write"}, bus.UserReply{Disabled: true}},
 		{bus.UserRequest{Tenant: "default", UserID: "ana", KeyID: "k9", Roles: all}, bus.UserReply{Disabled: true}},
+		{bus.UserRequest{Tenant: "default", UserID: "ops", KeyID: "k1", Roles: all}, bus.UserReply{Roles: []string{"user"}, Operator: true}},
 		{bus.UserRequest{Tenant: "nowhere", UserID: "ana", Roles: all}, bus.UserReply{Disabled: true}},
 	} {
 		if got := ask[bus.UserReply](c, natsserver.Gateway, bus.DirectoryUser, marshal(q.ask)); cmp.Diff(q.want, got) != "" {

@@ -263,6 +263,18 @@ func (s *State) APIKey(hash string) (key catalog.APIKey, tenant string, ok bool)
 	return row.APIKey, row.Tenant, true
 }
 
+// HasOperator reports whether a person of a tenant has an operator's key in force.
+func (s *State) HasOperator(tenant, user string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for _, k := range s.keys {
+		if k.Role == intents.RoleOperator && k.Tenant == tenant && k.Subject == user && !k.Revoked {
+			return true
+		}
+	}
+	return false
+}
+
 // HasAPIKeys reports whether any API key was ever put.
 func (s *State) HasAPIKeys() bool {
 	s.mu.RLock()

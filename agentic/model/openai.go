@@ -187,6 +187,7 @@ func (o *OpenAI) worthWaiting(ctx context.Context, delay time.Duration) bool {
 
 // attempt sends the request once and reads the whole reply.
 func (o *OpenAI) attempt(ctx context.Context, req encoded, got *reading) (*reading, *Error) {
+	asked := ctx
 	ctx, seen, end := attending(ctx, o.cfg.Timeout)
 	defer end()
 	var err error
@@ -196,7 +197,7 @@ func (o *OpenAI) attempt(ctx context.Context, req encoded, got *reading) (*readi
 	} else {
 		err = o.readWhole(ctx, req.params, got)
 	}
-	if seen.status() == http.StatusOK && !got.unstreamed {
+	if seen.status() == http.StatusOK && !got.unstreamed || seen.status() == 0 && errors.Is(asked.Err(), context.Canceled) { // a request that was given up costs, too
 		got.estimate(len(req.body))
 	}
 	if err == nil && seen.status() == http.StatusOK {

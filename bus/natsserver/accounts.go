@@ -143,6 +143,7 @@ func crossings() []crossing {
 		{subject: bus.FindRun(Workflow), account: accountAgents, by: gateway},
 		{subject: bus.Grant(Workflow, everyProcess), account: accountAgents, by: gateway},
 		{subject: bus.ClientPlans, account: accountAgents, by: gateway},
+		{subject: bus.Prompts, account: accountAgents, by: gateway, within: delegationTime},
 		{subject: bus.Produce(Manager), account: accountAgents, by: gateway, within: delegationTime},
 		{subject: bus.Produce(Planner), account: accountAgents, by: manager, within: delegationTime},
 		{subject: bus.ClientCalls(everyProcess), account: accountAgents, by: gateway, within: intentTime},

@@ -52,7 +52,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 		return hearer(instance, inbox), nil
 	case Manager:
 		serves := driver(role, instance)
-		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role))
+		serves.subscribe = append(serves.subscribe, queued(bus.ClientPlans, role), queued(bus.Produce(role), role), queued(bus.Prompts, role))
 		return asker(accountManager, inbox), serves
 	case Workflow: // its tasks are the same as those of every plan
 		return asker(accountRuns, inbox), driver(role, instance)

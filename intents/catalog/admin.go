@@ -46,6 +46,7 @@ type APIKey struct {
 	UserID        string   `json:"user_id"`
 	MaxRoles      []string `json:"max_roles"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"`
+	FrontEnd      bool     `json:"front_end,omitempty"` // of a chat program: it also asks for titles, and hangs up to stop
 	Tools         []string `json:"tools,omitempty"` // skills, or <server>.*, that MCP clients may use with it; nil: all
 	Revoked       bool     `json:"revoked,omitempty"`
 }

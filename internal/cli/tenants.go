@@ -209,6 +209,7 @@ func apikeyCreate(c *command) {
 	c.Flags().StringVar(&row.UserID, "user", "", "user that the key belongs to")
 	c.Flags().StringArrayVar(&row.MaxRoles, "role", nil, "role that the key may use; no other is allowed (repeatable)")
 	c.Flags().BoolVar(&row.MayAssertUser, "may-assert-user", false, "the holder authenticates users itself and may name them")
+	c.Flags().BoolVar(&row.FrontEnd, "front-end", false, "the holder is a chat program: its prompts for titles and the like need no plan, and hanging up stops a plan")
 	c.Flags().StringArrayVar(&row.Tools, "tool", nil, "skill, or <server>.*, that may be called with the key, also by agents, workflows and schedules; without it all (repeatable)")
 	c.mustGive("user")
 }

@@ -14,6 +14,7 @@ import (
 	"net/url"
 	"os"
 	"reflect"
+	"regexp"
 	"slices"
 	"strconv"
 	"strings"
@@ -32,6 +33,8 @@ type Config struct {
 	Environment             string // Development, Production or Test
 	BootstrapKey            string
 	PublicURL               string
+	UserHeaders             []string
+	CORSOrigins             []string
 	NATS, NATSCert, NATSKey string
 	Bus                     []string // of writ admin cell serve, like the fields below
 	BusCA, BusKeys          string
@@ -344,6 +347,16 @@ func (c Config) validate() error {
 			return fmt.Errorf("policy_extensions: %q is not name=directory", x)
 		}
 	}
+	for _, x := range c.UserHeaders {
+		if !headerName.MatchString(x) {
+			return fmt.Errorf("user_headers: %q is not the name of a header", x)
+		}
+	}
+	for _, x := range c.CORSOrigins {
+		if u, ok := httpURL(x); !ok || strings.Contains(x, "*") || x != u.Scheme+"://"+strings.ToLower(u.Host) {
+			return fmt.Errorf("cors_origins: %q is not http(s)://host[:port]", x)
+		}
+	}
 	public, ofHTTP := httpURL(c.PublicURL)
 	for _, x := range []struct {
 		wrong bool
@@ -369,6 +382,8 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 
 // httpURL reads a text, and reports whether it is http(s)://host.
 func httpURL(text string) (u *url.URL, ok bool) {

@@ -272,7 +272,7 @@ func (w *busWorld) replies(nc *nats.Conn, report *atomic.Pointer[func(*nats.Msg)
 // subjectsOfOthers are none of a reader of events of tenant default, nor of an executor.
 var subjectsOfOthers = []string{
 	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.plans.silent", "writ.exec.exec_python", "writ.exec.skill.call", "writ.exec.x.other.echo", "writ.log.python",
-	"writ.log.x-other", "writ.produce.manager", "writ.agent.manager", "writ.agent.task.p1", "writ.turn.default.t1", "writ.grant.task.p1", "writ.driving.manager", "writ.events.default.step", "writ.events.other.step", "writ.jetstream.CONSUMER.CREATE.EVENTS.default_crm.writ.events.other.step",
+	"writ.log.x-other", "writ.produce.manager", "writ.prompts", "writ.agent.manager", "writ.agent.task.p1", "writ.turn.default.t1", "writ.grant.task.p1", "writ.driving.manager", "writ.events.default.step", "writ.events.other.step", "writ.jetstream.CONSUMER.CREATE.EVENTS.default_crm.writ.events.other.step",
 	"writ.jetstream.CONSUMER.CREATE.EVENTS.default_crm", "writ.jetstream.CONSUMER.MSG.NEXT.EVENTS.other_crm", "writ.jetstream.STREAM.PURGE.EVENTS", "writ.jetstream.STREAM.MSG.GET.EVENTS", "writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.default.t1", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.INFO",
 	"$KV.writ.recorder", "journal.group", "keys.7", "writ.alive.one", "_INBOX_gateway.x", "_INBOX_router_one.x", "$SYS.REQ.SERVER.PING", "$SRV.INFO.writ-router",
 }

@@ -58,6 +58,8 @@ type Config struct {
 	Listen    string              // HTTP, host:port
 	FirstKey  string              // API key that a first start takes; empty: it makes one
 	PublicURL string              // where people reach it; empty: at Listen
+	Users     []string            // headers in which chat front ends name users
+	Origins   []string            // of other sites whose pages may call the API
 	Metrics   string              // host:port of a listener for /metrics; empty: none
 	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
 	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir
