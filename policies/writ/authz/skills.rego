@@ -91,7 +91,7 @@ step_skills := input.task.skills
 # title: Skill that acts once or may destroy something
 # description: >-
 #   The tenant wants named people to approve skills that act once or may destroy something,
-#   however often they may be repeated. A remote agent is none.
+#   however often they may be repeated.
 # custom:
 #   id: writ.skill.once
 #   hint: nothing is carried out until enough approvers have approved

@@ -4,7 +4,6 @@ package writ.authz
 # title: Act of a task that has read untrusted content
 # description: >-
 #   The task has read what the operator does not trust, and the skill acts once or may destroy something.
-#   A remote agent is none.
 # custom:
 #   id: writ.tainted.act
 #   hint: nothing is carried out until enough approvers have approved
