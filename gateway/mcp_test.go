@@ -84,7 +84,7 @@ const ticketSchema = `{"type":"object","properties":{"id":{"type":"string"}},"re
 var crmSkills = []catalog.Manifest{
 	{Name: "crm.list", Endpoint: "crm", Description: "Lists tickets.", InputSchema: json.RawMessage(`{"type":"object"}`), Effect: catalog.Pure},
 	{Name: "crm.close", Endpoint: "crm", Destructive: true, InputSchema: json.RawMessage(ticketSchema), OutputSchema: json.RawMessage(`{"type":"object","properties":{"t":{"$ref":"#/$defs/T"}},"$defs":{"T":{"type":"object"}}}`), Effect: catalog.Once},
-	{Name: "git.close", Endpoint: "git", Destructive: true, InputSchema: json.RawMessage(`{"type":"object"}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/properties/y"}}}`), Effect: catalog.Idempotent},
+	{Name: "git.close", Endpoint: "git", Destructive: true, InputSchema: json.RawMessage(`{"anyOf":[{"type":"object"}]}`), OutputSchema: json.RawMessage(`{"type":"object","properties":{"x":{"$ref":"#/properties/y"}}}`), Effect: catalog.Idempotent},
 }
 
 // mcpWorld is a world with the skills of a help desk.
@@ -167,7 +167,7 @@ func TestMCPTools(t *testing.T) {
 			if diff := cmp.Diff(map[string][3]bool{"list": {true, true, false}, "crm__close": {false, false, true}, "git__close": {false, true, true}}, got); diff != "" {
 				t.Errorf("hints (-want +got):\n%s", diff)
 			}
-			if tools["list"].Description != "Lists tickets." || len(tools["crm__close"].InputSchema.Required) != 1 || tools["git__close"].OutputSchema.Type != "" {
+			if tools["list"].Description != "Lists tickets." || len(tools["crm__close"].InputSchema.Required) != 1 || tools["git__close"].OutputSchema.Type != "" || tools["git__close"].InputSchema.Type != "object" {
 				t.Errorf("%+v", tools)
 			}
 			raw, _ := json.Marshal(tools["crm__close"])

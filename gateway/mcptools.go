@@ -100,7 +100,7 @@ func openCapability() string {
 
 // skill returns an approved skill as a tool.
 func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
-	t := wire.Tool{Name: name, Description: m.Description, RawInputSchema: m.InputSchema, RawOutputSchema: wireOutput(m.OutputSchema)}
+	t := wire.Tool{Name: name, Description: m.Description, RawInputSchema: wireInput(m.InputSchema), RawOutputSchema: wireOutput(m.OutputSchema)}
 	pure, repeatable := m.Effect == catalog.Pure && !m.Destructive, m.Effect != catalog.Once
 	t.Annotations = wire.ToolAnnotation{ReadOnlyHint: &pure, IdempotentHint: &repeatable, DestructiveHint: &m.Destructive}
 	return s.tool(t, func(ctx context.Context, c *mcpCall) (*wire.CallToolResult, error) {
@@ -114,6 +114,21 @@ func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
 		}
 		return c.answer(ctx, a)
 	})
+}
+
+// wireInput returns a skill's input schema as shown to clients. MCP wants its type said, and SDKs
+// refuse a list with one tool that does not say it.
+func wireInput(schema json.RawMessage) json.RawMessage {
+	var root map[string]json.RawMessage
+	if json.Unmarshal(schema, &root) != nil || root["type"] != nil {
+		return schema
+	}
+	if root == nil {
+		root = make(map[string]json.RawMessage)
+	}
+	root["type"] = json.RawMessage(`"object"`)
+	raw, _ := json.Marshal(root) // marshalled from JSON
+	return raw
 }
 
 // ownRefs matches references that stay valid if the schema becomes part of another one, because
