@@ -49,7 +49,7 @@ type OpenAIConfig struct {
 	// ContextTokens is the context of the model for one request with its reply; 0: unknown.
 	ContextTokens int
 	// Sent receives the body of each request before it is sent: exact JSON, except that the key
-	// is removed if a message contains it. Calls may be concurrent. nil: none.
+	// is removed if a message contains it, and that output_tools is added. Calls may be concurrent. nil: none.
 	Sent func(body []byte)
 }
 

@@ -3,8 +3,10 @@ package model
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync/atomic"
 	"time"
@@ -79,11 +81,37 @@ func (w openaiWire) show(req *http.Request) error {
 	if w.key != "" { // somebody may have written it into a message
 		raw = bytes.ReplaceAll(raw, []byte(w.key), []byte("[key]"))
 	}
+	raw = withOutputTools(raw)
 	w.sent(raw)
 	if show, ok := req.Context().Value(showingKey{}).(func([]byte)); ok {
 		show(raw)
 	}
 	return nil
+}
+
+// withOutputTools repeats the tool that takes a structured result as output_tools, where readers look for its schema.
+func withOutputTools(body []byte) []byte {
+	var request struct {
+		Tools []struct {
+			Type     string          `json:"type"`
+			Function json.RawMessage `json:"function"`
+		} `json:"tools"`
+	}
+	if json.Unmarshal(body, &request) != nil {
+		return body
+	}
+	for _, t := range request.Tools {
+		var f struct {
+			Name string `json:"name"`
+		}
+		if json.Unmarshal(t.Function, &f) != nil || f.Name != "final_result" {
+			continue
+		}
+		if raw, err := json.Marshal([]any{t}); err == nil {
+			return slices.Concat(body[:bytes.LastIndexByte(body, '}')], []byte(`,"output_tools":`), raw, []byte("}"))
+		}
+	}
+	return body
 }
 
 type showingKey struct{}
