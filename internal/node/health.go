@@ -36,6 +36,7 @@ const (
 // startHealth watches the process, and serves its figures.
 func (n *Node) startHealth(g *group) error {
 	g.run("health", n.watchHealth)
+	g.run("memory", freeAtRest)
 	if n.published != nil {
 		g.run("public keys", func(ctx context.Context) error { return n.published.Follow(ctx, n.cfg.Log) })
 	}
