@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
 
@@ -130,5 +131,22 @@ func TestRequestOfAgent(t *testing.T) {
 	r := request(a, "", theTurn, time.Now(), "[Task]\nHello")
 	if r.System != "You count.\n" || r.Temperature == nil || *r.Temperature != 0.7 || len(r.Stop) != 1 || r.Stop[0] != "END" || r.MaxTokens != 900 || r.Effort != "low" || r.Parallel == nil || *r.Parallel {
 		t.Errorf("%+v", r)
+	}
+}
+
+// TestStepTime: steps and built-in agents take their time from the settings, and an agent that one of
+// these asks may take a fifth of it.
+func TestStepTime(t *testing.T) {
+	for set, want := range map[time.Duration]time.Duration{0: DefaultStepTime, 10 * time.Second: 10 * time.Second, time.Hour: time.Hour} {
+		cfg := Config{StepTime: set}
+		for _, a := range agents.Builtins() {
+			got, err := cfg.definition(catalog.AgentGetResult{Agent: a.Name})
+			if err != nil || cfg.stepTime() != want || got.Limits.Time() != want || got.Limits.AskSeconds != int(want/time.Second)/5 {
+				t.Errorf("%s at %s: %+v, error %v", a.Name, set, got.Limits, err)
+			}
+		}
+	}
+	if l := agents.Builtin(agents.Planner).Limits; l.Time() != time.Hour {
+		t.Errorf("the definition itself has changed: %+v", l)
 	}
 }
