@@ -115,7 +115,7 @@ func (a *agentRun) showChild(p progress) {
 // action displays an action of the agent.
 func (a *agentRun) action(d bus.ActionData) {
 	d.Type, d.Payload = guarded(d.Type), json.RawMessage(guarded(string(d.Payload)))
-	if a.def.Has(actionTool.Name) && (len(d.Payload) == 0 || json.Valid(d.Payload)) {
+	if slices.Contains(a.turn.actionTypes(), d.Type) && a.def.Has(actionTool.Name) && (len(d.Payload) == 0 || json.Valid(d.Payload)) {
 		a.frame(bus.FrameAction, d)
 	}
 }

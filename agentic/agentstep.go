@@ -79,7 +79,7 @@ func (w *worker) asAgent(ctx context.Context) error {
 		data = compact(w.reply)
 	}
 	w.reply = ""
-	_, err = w.remember(ctx, "", writeMemoryArgs{Data: data})
+	err = w.rememberLast(ctx, writeMemoryArgs{Data: data})
 	if wrong, ok := errors.AsType[*mistake](err); ok {
 		return &stopError{"the agent's reply is not what return_spec asks for: " + wrong.Error(), "ask for a string, or use skills"}
 	}

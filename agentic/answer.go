@@ -16,13 +16,27 @@ import (
 
 // complete ends the plan with the answer to the user.
 func (c *conversation) complete(ctx context.Context, response string, data json.RawMessage) error {
-	response = c.rememberEnd(ctx, response)
+	return c.answered(ctx, catalog.PlanComplete, response, data)
+}
+
+// askUser ends the plan with a question, and with what was done before it. The answer is the next
+// request in the session.
+func (c *conversation) askUser(ctx context.Context, question string) error {
+	if line, _ := c.effects(ctx); line != "" {
+		question += "\n\nBefore this question: " + line + "."
+	}
+	return c.answered(ctx, catalog.PlanNeedsInput, visible.Cut(guarded(question), maxResponse), nil)
+}
+
+// answered ends the plan with a text for the user.
+func (c *conversation) answered(ctx context.Context, status catalog.PlanStatus, response string, data json.RawMessage) error {
+	response = c.rememberEnd(ctx, c.withCancelled(ctx, response))
 	c.closeSession(ctx)
-	if err := c.transition(ctx, "plan.close", catalog.PlanClose{PlanID: c.turn.PlanID, Epoch: c.epoch, Status: string(catalog.PlanComplete), Response: response, Usage: c.used}); err != nil {
+	if err := c.transition(ctx, "plan.close", catalog.PlanClose{PlanID: c.turn.PlanID, Epoch: c.epoch, Status: string(status), Response: response, Usage: c.used}); err != nil {
 		return err
 	}
 	c.frame(bus.FrameAnswer, bus.AnswerData{Response: response, Data: data, Components: c.components})
-	c.frame(bus.FrameDone, bus.DoneData{PlanID: c.turn.PlanID, Status: string(catalog.PlanComplete), WorkflowComplete: c.plan.WorkflowComplete})
+	c.frame(bus.FrameDone, bus.DoneData{PlanID: c.turn.PlanID, Status: string(status), WorkflowComplete: c.plan.WorkflowComplete})
 	c.logAsks(ctx)
 	return nil
 }
@@ -113,7 +127,7 @@ func (c *conversation) failed(ctx context.Context, reason, response string) erro
 		h := c.plan.History[n-1]
 		f.LastFailure = &catalog.LastFailure{Step: h.FailedStep, Reason: visible.Cut(h.Reason, 1000)}
 	}
-	response = guarded(response)
+	response = c.withCancelled(ctx, guarded(response))
 	if c.isCurrent(ctx) {
 		response = c.rememberEnd(ctx, response)
 	}

@@ -70,8 +70,15 @@ func (w *worker) askTools(a *agents.Agent) (out []*tool, note string) {
 	}
 	one.Description += " " + findAgentsTool.Name + " finds one."
 	return []*tool{w.askTool(one, ""), newTool(tool{Tool: findAgentsTool, call: called(func(_ context.Context, _ string, in catalog.FindArgs) (any, error) {
-		return map[string]any{"agents": foundAgents(all, in.Query)}, nil
+		found := foundAgents(all, in.Query)
+		return foundOthers{found, Cut{More: len(found) < len(all)}}, nil
 	})})}, ""
+}
+
+// foundOthers are agents as a model reads them.
+type foundOthers struct {
+	Agents []catalog.OtherAgent `json:"agents"`
+	Cut
 }
 
 // askTool asks one agent; empty: the agent that a call names.
@@ -141,7 +148,7 @@ func (w *worker) ask(ctx context.Context, a catalog.OtherAgent, input string) (a
 	reply, err := w.child(ctx, a, input, &busy)
 	w.say(progress{Agent: a.Agent, Ask: callOf(ctx), Ended: true})
 	switch {
-	case codeOf(err) == intents.ApprovalRequired:
+	case codeOf(err) == intents.ApprovalRequired, passes(codeOf(err)):
 		return nil, err
 	case reply.Refused != nil:
 		return nil, reply.Refused

@@ -63,6 +63,7 @@ type oldResult struct {
 	From      string `json:"from,omitempty"`
 	SizeBytes int    `json:"size_bytes"`
 	Beginning string `json:"beginning"`
+	Cut
 }
 
 // shorten truncates results, the oldest first, among those before a message and until the request
@@ -75,7 +76,7 @@ func (l *loop) shorten(before, limit int) (shorter bool) {
 		}
 		var r labelledResult
 		_ = json.Unmarshal([]byte(m.Text), &r) // one without a label stays without
-		m.Text = string(compact(oldResult{r.Label, len(m.Text), visible.Cut(m.Text, shownOfOld)}))
+		m.Text = string(compact(oldResult{r.Label, len(m.Text), visible.Cut(m.Text, shownOfOld), Cut{More: true}}))
 		if l.short == nil {
 			l.short = make(map[int]bool)
 		}

@@ -57,13 +57,14 @@ func (f soFar) retained() []catalog.PlanStep {
 // room returns how many steps the revision may have.
 func (f soFar) room() int { return catalog.MaxSteps - len(f.retained()) }
 
-// stepResult is the result of a step as a model reads it. For a Partial one, which is too large
-// to show, Result is the first rows, and Rows their total number, if known.
+// stepResult is the result of a step as a model reads it. If it is too large to show, Result is the
+// first rows, and Rows their total number, if known.
 type stepResult struct {
-	Step    catalog.PlanStep `json:"step"`
-	Result  json.RawMessage  `json:"result,omitempty"`
-	Partial bool             `json:"partial,omitempty"`
-	Rows    int              `json:"rows,omitempty"`
+	Step   catalog.PlanStep `json:"step"`
+	Result json.RawMessage  `json:"result,omitempty"`
+	Rows   int              `json:"rows,omitempty"`
+	Notes  string           `json:"notes,omitempty"` // of the model that has the result
+	Cut
 }
 
 // failedStep is the reason why a plan is revised.
@@ -76,7 +77,7 @@ type failedStep struct {
 }
 
 // planReply is a planner's answer: the plan as its intent left it, and the answer of a plan
-// without steps. Without a plan the request is infeasible, and Reason explains it.
+// without steps. Without a plan the user is asked, or the request is infeasible, and Reason explains it.
 type planReply struct {
 	Plan   *catalog.PlanView `json:"plan,omitempty"`
 	Answer string            `json:"answer,omitempty"`
@@ -84,6 +85,7 @@ type planReply struct {
 	Direct *direct           `json:"direct,omitempty"` // the conversation that the task of its step takes over
 	Usage  []catalog.Usage   `json:"usage,omitempty"`  // not reported in an intent of the planner
 	Reason string            `json:"reason,omitempty"`
+	Ask    string            `json:"ask,omitempty"`
 	Error  string            `json:"error,omitempty"` // the planner itself failed
 }
 

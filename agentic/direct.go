@@ -126,8 +126,9 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 		})}))
 	agent := w.inTime(w.cfg.builtin(agents.Planner))
 	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+	answer := &spoken{show: w.show, text: true, tool: planTool.Name, member: "answer"}
 	w.loop = &loop{
-		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: true, on: w.show.take, step: w.place.Step, now: w.cfg.Now,
+		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: true, on: answer.take, calling: answer.calling, step: w.place.Step, now: w.cfg.Now,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), from.Message), taken: &from.Reply,
 	}
 	text, err := w.loop.run(ctx)
@@ -144,8 +145,7 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 	if w.answer == "" {
 		return &model.Error{Reason: "the model answered without text"}
 	}
-	_, err = w.remember(ctx, "", writeMemoryArgs{Data: compact(w.answer)})
-	return err
+	return w.rememberLast(ctx, writeMemoryArgs{Data: compact(w.answer)})
 }
 
 // written is a plan that the model of a task wrote.

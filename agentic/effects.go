@@ -2,7 +2,6 @@ package agentic
 
 import (
 	"context"
-	"encoding/json"
 	"fmt"
 	"maps"
 	"slices"
@@ -30,20 +29,16 @@ func (c *conversation) effects(ctx context.Context) (line, each string) {
 			each += fmt.Sprintf("completed: %s %s\n", s.Task, visible.Cut(string(c.results[s.Step].show(planShow).Result), planShow))
 		}
 	}
-	history := c.plan.IntentHistory
-	if len(history) > 0 {
-		var got catalog.PlanGetResult // has the arguments
-		if _, err := c.submit(ctx, "plan.get", catalog.PlanGet{PlanID: c.turn.PlanID}, &got); err == nil {
-			history = got.Plan.IntentHistory
-		}
+	var history []catalog.PastIntent
+	if len(c.plan.IntentHistory) > 0 {
+		history = c.history(ctx)
 	}
 	counts := map[string]map[string]int{}
 	for _, f := range history {
-		name, about := f.Type, f.Args
-		var call catalog.SkillCall
-		if f.Type == "skill.call" && json.Unmarshal(f.Args, &call) == nil && call.Skill != "" {
-			name, about = call.Skill, call.Input
+		if isCancelled(f) {
+			f.Status = "cancelled"
 		}
+		name, about := calledBy(f)
 		if counts[name] == nil {
 			counts[name] = map[string]int{}
 		}

@@ -74,7 +74,7 @@ func TestLarge(t *testing.T) {
 		t.Errorf("%+v, error %v", wrote, err)
 	}
 	shows := []string{
-		`{"label":"r1","size_bytes":1048576,"sample":["{\"name\":\"a\"}","{\"name\":\"b\"}"],"format":"jsonl"}`,
+		`{"label":"r1","size_bytes":1048576,"sample":["{\"name\":\"a\"}","{\"name\":\"b\"}"],"format":"jsonl","more":true}`,
 		`{"label":"r2","result":{"count":10}}`,
 	}
 	if d := cmp.Diff(shows, lastResults(t, m)); d != "" {
@@ -93,7 +93,7 @@ func TestScriptsAreCorrected(t *testing.T) {
 		return a
 	}
 	c.on("exec_python", inTurn(fault, outcome(intents.OversizedOutput, intents.Failed, false), printed(`{"count":"ten"}`), printed(`{"count":10}`)))
-	got, m := worked(t, c, callIt, overResult("r1", "raise"), overResult("r1", "print(all)"), overResult("r1", "print('ten')"), write("r4"), overResult("r1", "print(10)"), write("r6"))
+	got, m := worked(t, c, callIt, overResult("r1", "raise"), overResult("r1", "print(all)"), overResult("r1", "print('ten')"), write("r4"), overResult("r1", "print(10)"), write("r5"))
 	if got.Status != taskDone {
 		t.Fatalf("%+v", got)
 	}
@@ -142,7 +142,7 @@ func TestMistakes(t *testing.T) {
 		"no such tool":       {call("weather", struct{}{}), `there is no tool \"weather\"`},
 		"no JSON":            {model.Call{Name: "outlets", Arguments: `{"active":`}, "not one JSON object"},
 		"a list":             {model.Call{Name: "outlets", Arguments: `[]`}, "not one JSON object"},
-		"an unknown label":   {overResult("r7", "print(1)"), `no result \"r7\"`},
+		"an unknown label":   {overResult("r7", "print(1)"), `label \"r7\"; there are: r1`},
 		"a label and data":   {model.Call{Name: "write_memory", Arguments: `{"from":"r1","data":1}`}, "violations"},
 		"not the shape":      {call("write_memory", writeMemoryArgs{Data: json.RawMessage(`{"count":"ten"}`)}), "/count: "},
 		"a missing argument": {call("exec_python", struct{}{}), "script"},

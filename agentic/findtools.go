@@ -37,7 +37,7 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 			return slices.Index(w.shelf, ids[i]) < room
 		}
 	}
-	find := func(ctx context.Context, query string, limit int) (any, error) {
+	find := func(ctx context.Context, query string, limit int) ([]catalog.SkillHit, error) {
 		var found catalog.SkillFindResult
 		_, err := w.submit(ctx, "skill.find", catalog.SkillFind{Query: visible.Cut(query, 1000), Limit: limit}, &found)
 		w.showFirst(found.Skills)
@@ -46,13 +46,14 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 				found.Skills[i].Name = skills[at].Name
 			}
 		}
-		return found, err
+		return found.Skills, err
 	}
 	if _, err := find(ctx, w.req.UserTask, catalog.MaxFound); err != nil && !refusedTellably(err) { // otherwise their servers may be down
 		return nil, err
 	}
 	return append(skills, newTool(tool{Tool: findToolsTool, call: called(func(ctx context.Context, _ string, a catalog.FindArgs) (any, error) {
-		return find(ctx, a.Query, foundTools)
+		found, err := find(ctx, a.Query, foundTools)
+		return foundSkills{found, Cut{More: len(found) == foundTools}}, err
 	})})), nil
 }
 

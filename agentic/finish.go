@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // A call of a step whose result is that of the step ends it: the member finish, which every tool
@@ -50,6 +51,7 @@ func takeFinish(args json.RawMessage) (rest json.RawMessage, finish bool) {
 type notFinal struct {
 	labelledResult
 	NotFinished []string `json:"not_finished"` // why
+	RetryAfter  int      `json:"retry_after_sec,omitempty"`
 }
 
 // finishWith stores the result of a call as the result of the step. If that is refused, as when it is
@@ -67,12 +69,12 @@ func (w *worker) finishWith(ctx context.Context, result any) (any, error) {
 		}
 	}
 	_, err := w.remember(ctx, "", args)
-	wrong := (*mistake)(nil)
+	wrong, refused := (*mistake)(nil), (*IntentError)(nil)
 	switch {
 	case errors.As(err, &wrong):
-		return notFinal{r, wrong.violations}, nil
-	case codeOf(err) != intents.ApprovalRequired && refusedTellably(err):
-		return notFinal{r, []string{err.Error()}}, nil
+		return notFinal{r, wrong.violations, 0}, nil
+	case errors.As(err, &refused) && refused.Answer.Code != intents.ApprovalRequired && reportable(refused.Answer.Code):
+		return notFinal{r, []string{err.Error()}, waitOf(refused.Answer)}, nil
 	}
 	return result, err
 }
@@ -110,14 +112,23 @@ func projected(schema, value json.RawMessage) json.RawMessage {
 	return compact(out)
 }
 
-// rememberTool is write_memory for a step: its schema is the step's, and if the step is the only
-// one of the plan it takes the answer to the user too.
-func rememberTool(returns json.RawMessage, only bool) model.Tool {
+// answerMember is the member of write_memory that has the answer to the user, in the only step of a
+// plan: a step that returns a text returns the answer.
+func answerMember(s catalog.PlanStep) string {
+	if s.ReturnSpec.Shape == "string" {
+		return "data"
+	}
+	return "answer"
+}
+
+// rememberTool is write_memory for a step: its schema is the step's. takesAnswer: it takes the answer
+// to the user too.
+func rememberTool(returns json.RawMessage, takesAnswer bool) model.Tool {
 	t := writeMemoryTool
 	if schema, err := sjson.SetRawBytes(t.Schema, "properties.data", returns); err == nil {
 		t.Schema = schema
 	}
-	if only {
+	if takesAnswer {
 		if schema, err := sjson.SetRawBytes(t.Schema, "properties.answer", []byte(answerSchema)); err == nil {
 			t.Schema = schema
 		}

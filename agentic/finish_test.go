@@ -66,7 +66,7 @@ func TestFinishRefused(t *testing.T) {
 			}
 			continue
 		}
-		if len(asked) != 2 || !strings.Contains(results(asked[1])[0], `"count":10`) || !strings.Contains(results(asked[1])[0], "not now") || strings.Contains(results(asked[1])[0], `"error"`) {
+		if len(asked) != 2 || !strings.Contains(results(asked[1])[0], `"count":10`) || !strings.Contains(results(asked[1])[0], "not now") || strings.Contains(results(asked[1])[0], `"error"`) || strings.Contains(results(asked[1])[0], `"retry_after_sec":1`) != (code == intents.MemoryLock) {
 			t.Errorf("%s: the model is told %v", code, results(asked[len(asked)-1]))
 		}
 	}
@@ -105,13 +105,16 @@ func TestRemember(t *testing.T) {
 	for _, only := range []bool{false, true} {
 		c := newCore(t)
 		working(c)
-		m := says(map[string][]any{agents.Executor: {callIt, call("write_memory", writeMemoryArgs{From: "r1", Answer: composed})}})
+		m := says(map[string][]any{agents.Executor: {callIt, call("write_memory", writeMemoryArgs{From: "r1", Answer: composed, Notes: "Two are doubtful."})}})
 		w := tasks(c, m)
 		req := opened(c, w, time.Now().Add(time.Minute))
 		req.Only = only
 		got := w.run(t.Context(), req)
 		if (got.Answer == composed) != only || got.Status != taskDone {
 			t.Errorf("only %v: %+v", only, got)
+		}
+		if args := string(c.ofType("write_memory")[0].Args); !strings.Contains(args, `"notes":"Two are doubtful."`) {
+			t.Errorf("kept %s", args)
 		}
 		for _, tool := range m.requests(agents.Executor)[0].Tools {
 			if schema := string(tool.Schema); tool.Name == "write_memory" && (!strings.Contains(schema, `"count"`) || strings.Contains(schema, "the whole answer") != only) {

@@ -10,10 +10,6 @@ import (
 	"aob.dev/writ/internal/visible"
 )
 
-// holdBack is how many bytes of a streamed text are withheld: forbidden text is recognized by its
-// first bytes, and these are fewer.
-const holdBack = 256
-
 // unfit matches what no text for a user may contain, whoever wrote it: codes of this system,
 // traces of programs, credentials, and invisible characters. A match that is longer than holdBack
 // is recognized by its first bytes. Codes of one word are also English words, and stay.
@@ -35,14 +31,14 @@ var unfit = sync.OnceValue(func() *regexp.Regexp {
 	}, "|"))
 })
 
-func compoundCodes() (out []string) {
+var compoundCodes = sync.OnceValue(func() (out []string) {
 	for _, c := range intents.Codes() {
 		if strings.Contains(string(c.Code), "_") {
 			out = append(out, string(c.Code))
 		}
 	}
 	return out
-}
+})
 
 // guarded returns a text as a user may see it.
 func guarded(text string) string {
@@ -68,10 +64,7 @@ func fitWords(found string) string {
 func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
 	to = len(text)
 	if !whole {
-		to = max(shown, to-holdBack)
-		for to > shown && !utf8.RuneStart(text[to]) {
-			to--
-		}
+		to = heldFrom(text, shown)
 	}
 	line := strings.LastIndexByte(text[:shown], '\n') + 1
 	var b strings.Builder
@@ -80,7 +73,7 @@ func guardedFrom(text string, shown int, whole bool) (fit string, to int) {
 		if from < shown || from >= to || visible.Needed(text, from) {
 			continue
 		}
-		if until > to { // its end or its kind is not known yet
+		if until > to || !whole && until == len(text) { // its end or its kind is not known yet
 			to = from
 			break
 		}

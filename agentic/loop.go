@@ -26,7 +26,9 @@ type loop struct {
 	req   model.Request // with the messages so far
 	tools []*tool
 	on    func(model.Event) // for text that the user may see while it is written; or nil
-	text  bool              // a reply without calls ends the run with its text
+	// calling, if set, reports that an answer in a call is shown already.
+	calling func() bool
+	text    bool // a reply without calls ends the run with its text
 
 	taken *model.Response // a reply to begin with; nil: none
 	// finish ends the step with the result of a call, and over reports that a call has ended it; nil:
@@ -89,8 +91,8 @@ func (l *loop) run(ctx context.Context) (string, error) {
 			l.say("Call one of your tools. End with " + l.outputs() + ".")
 			continue
 		}
-		if l.on != nil && reply.Text != "" { // said before calls: not part of the answer
-			l.on(model.Event{Reset: true})
+		if reply.Text != "" && (l.calling == nil || !l.calling()) { // said before calls: not part of the answer
+			l.withdraw()
 		}
 		if l.handsOver(reply.Calls) {
 			l.taken = reply
@@ -101,6 +103,13 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		}
 	}
 	return l.last(ctx)
+}
+
+// withdraw takes back what was shown of the reply.
+func (l *loop) withdraw() {
+	if l.on != nil {
+		l.on(model.Event{Reset: true})
+	}
 }
 
 // nextReply returns the reply that the run begins with, or asks the model.

@@ -19,12 +19,12 @@ import (
 // plannedRun runs a plan that the planner writes: steps whose results become one answer.
 type plannedRun struct {
 	*conversation
-	agents   bool          // steps may name agents
-	calls    []plannedCall // that steps begin with
-	direct   *direct       // the planner's conversation, until a task takes it over
-	tookOver int           // the step whose task has it
-	written  *written      // the next revision, as a task's model wrote it
-	said     *tokens       // the answer of a planner or of a task that took over, while it is written
+	agents  bool          // steps may name agents
+	calls   []plannedCall // that steps begin with
+	direct  *direct       // the planner's conversation, until a task takes it over
+	speaks  int           // the step whose task writes the answer
+	written *written      // the next revision, as a task's model wrote it
+	said    *tokens       // the answer of a planner or of a task that took over, while it is written
 }
 
 // prepare has a plan or a revision written. The request may instead be routed to an agent, which
@@ -74,7 +74,7 @@ func (p *plannedRun) readResult(ctx context.Context, step int, key string) error
 	if _, err := p.submit(ctx, "read_memory", catalog.ReadMemory{Key: key, Confirm: true}, &got); err != nil {
 		return err
 	}
-	p.results[step] = result{got.Data, got.Reference}
+	p.results[step] = result{got.Data, got.Reference, got.Notes}
 	return nil
 }
 
@@ -100,6 +100,8 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 		return false, ctx.Err()
 	case reply.Error != "":
 		return true, p.fail(ctx, "planning failed: "+reply.Error, reply.Error)
+	case reply.Ask != "":
+		return true, p.askUser(ctx, reply.Ask)
 	case reply.Plan == nil:
 		return true, p.infeasible(ctx, reply.Reason)
 	}
@@ -138,13 +140,16 @@ func (p *plannedRun) planRequest() planRequest {
 // triggered reports whether the plan is revised because of a step.
 func (p *plannedRun) triggered(s catalog.StepView) bool {
 	n := len(p.plan.History)
-	return n > 0 && p.plan.History[n-1].FailedStep == s.Step
+	return n == 0 || p.plan.History[n-1].FailedStep == s.Step // none: a look-up needs a plan
 }
 
 func (p *plannedRun) failedStep(s catalog.StepView) failedStep {
 	f := failedStep{Step: s.PlanStep, Reason: s.FailureReason, Suggestion: s.Suggestion, Trigger: string(s.Status)}
 	if p.triggered(s) {
-		f.Trigger, f.IntentHistory = p.plan.History[len(p.plan.History)-1].Trigger, p.plan.IntentHistory
+		f.IntentHistory = p.plan.IntentHistory
+		if n := len(p.plan.History); n > 0 {
+			f.Trigger = p.plan.History[n-1].Trigger
+		}
 	}
 	return f
 }
@@ -152,10 +157,10 @@ func (p *plannedRun) failedStep(s catalog.StepView) failedStep {
 // open gives the task of a step what the planner has for it: its first calls, or the whole
 // conversation.
 func (p *plannedRun) open(ctx context.Context, running int) (wait func() end, until time.Time, err error) {
-	if p.direct != nil {
-		p.tookOver = 1
-	}
 	wait, err = p.openWith(ctx, running, func(step int, req *runRequest) {
+		if s := p.step(step); p.direct != nil || req.Only && (s.Agent == "" || answerMember(s.PlanStep) == "data") {
+			p.speaks = step
+		}
 		req.Direct, p.direct = p.direct, nil
 		for _, c := range p.calls {
 			if c.Step == step {
@@ -184,9 +189,9 @@ func (p *plannedRun) showText(text *bus.ContentData) {
 	p.said.flush(false) // the other process has already gathered it
 }
 
-// show displays progress of a task, and the text of one that took the planner's conversation over.
+// show displays progress of a task, and the text of the one that writes the answer.
 func (p *plannedRun) show(s *catalog.StepView, said progress) {
-	if said.Text != nil && p.tookOver == s.Step {
+	if said.Text != nil && said.Agent == "" && p.speaks == s.Step {
 		p.showText(said.Text)
 		return
 	}
@@ -203,11 +208,11 @@ func (p *plannedRun) ended(ctx context.Context, e end) error {
 			p.said.withdraw()
 		}
 	}
-	switch s.Status {
-	case catalog.StepDone:
+	switch {
+	case s.Status == catalog.StepDone:
 		p.status("step_done", s.Task, e.step)
 		return p.readResult(ctx, e.step, s.MemoryKey)
-	case catalog.StepPendingApproval, catalog.StepPending:
+	case s.Status == catalog.StepPendingApproval, s.Status == catalog.StepPending, e.Written != nil:
 	default:
 		p.status("step_failed", "", e.step)
 	}

@@ -141,13 +141,16 @@ func (w *planning) write(ctx context.Context) error {
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message),
 	}
 	if w.req.Revision == 1 {
-		w.loop.text, w.loop.on = true, w.show.take
+		answer := &spoken{show: w.show, text: true, tool: planTool.Name, member: "answer"}
+		w.loop.text, w.loop.on, w.loop.calling = true, answer.take, answer.calling
 	}
 	text, err := w.loop.run(ctx)
 	switch {
 	case errors.Is(err, errHandover):
 		return w.handOver(ctx, message, named(found), ids, w.loop.taken)
-	case err == nil && w.reply.Plan == nil && w.reply.Reason == "":
+	case err == nil && w.reply.Answer != "":
+		w.show.flush(true)
+	case err == nil && w.reply.Plan == nil && w.reply.Reason+w.reply.Ask == "":
 		w.show.flush(true)
 		return w.answer(ctx, text)
 	}
@@ -217,11 +220,17 @@ func (w *planning) tools() []*tool {
 	return []*tool{
 		newTool(tool{Tool: findSkillsTool, call: called(func(ctx context.Context, _ string, a catalog.FindArgs) (any, error) {
 			hits, err := w.find(ctx, a.Query)
-			return catalog.SkillFindResult{Skills: hits}, err
+			return foundSkills{hits, Cut{More: len(hits) == catalog.MaxFound}}, err
 		})}),
 		newTool(tool{Tool: loadSkillTool, call: called(w.load)}),
 		newTool(tool{Tool: planToolFor(w.others), output: true, call: called(w.submitPlan)}),
 	}
+}
+
+// foundSkills are skills as a model reads them.
+type foundSkills struct {
+	Skills []catalog.SkillHit `json:"skills"`
+	Cut
 }
 
 // load loads manifests. It names skills that cannot be loaded: their servers may be down.
@@ -258,8 +267,8 @@ func (w *planning) loadNew(ctx context.Context, names []string) error {
 
 // submitPlan signs the plan, if it can work.
 func (w *planning) submitPlan(ctx context.Context, _ string, a planArgs) (any, error) {
-	if a.Infeasible != "" {
-		w.reply = planReply{Reason: a.Infeasible}
+	if a.Infeasible+a.Ask != "" {
+		w.reply = planReply{Reason: a.Infeasible, Ask: a.Ask}
 		return nil, nil
 	}
 	var names []string

@@ -15,8 +15,7 @@ import (
 )
 
 var actionTool = model.Tool{
-	Name: "action", Description: "Has the user's application do or show something. type says what, in a word that the application knows; payload what it is about.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"type":{"type":"string","pattern":"^[A-Za-z0-9_.-]{1,64}$"},"payload":{"type":"object"}},"required":["type"],"additionalProperties":false}`),
+	Name: "action", Description: "Shows the user's application something that it can do or show: type says what, payload what it is about. Nothing is carried out by the call.",
 }
 
 var remindTool = model.Tool{
@@ -53,17 +52,40 @@ func (t Turn) withReminderDue(text string) string {
 // ownTools are the tools of this system that an agent names. Their calls run in sequence, in the
 // order of the model.
 func (w *worker) ownTools(a *agents.Agent) (out []*tool) {
+	types := w.req.Turn.actionTypes()
 	for _, t := range []tool{
-		{Tool: actionTool, once: true, call: called(w.act)},
+		{Tool: actionToolOf(types), once: true, call: called(w.act)},
 		{Tool: remindTool, once: true, call: called(w.remind)},
 		{Tool: askPeopleTool, once: true, call: called(w.askPeople)},
 	} {
-		if a.Has(t.Name) {
+		if a.Has(t.Name) && (t.Name != actionTool.Name || len(types) > 0) {
 			out = append(out, newTool(t))
 		}
 	}
 	return out
 }
+
+// actionTypes are the types of actions that the user's application knows, as the request declares
+// them.
+func (t Turn) actionTypes() []string {
+	if t.About == nil {
+		return nil
+	}
+	return t.About.ActionTypes
+}
+
+// actionToolOf offers the types of a request.
+func actionToolOf(types []string) model.Tool {
+	t := actionTool
+	t.Schema = compact(map[string]any{
+		"type": "object", "required": []string{"type"}, "additionalProperties": false,
+		"properties": map[string]any{"type": map[string]any{"enum": append([]string{}, types...)}, "payload": map[string]any{"type": "object"}},
+	})
+	return t
+}
+
+// actionShown is the result of an action, for the model.
+var actionShown = map[string]string{"status": "shown to the user's application, not carried out"}
 
 // act signs the intent of an action and, once it is recorded, has it shown. A crash in between
 // leaves it only in the record.
@@ -71,12 +93,12 @@ func (w *worker) act(ctx context.Context, label string, a catalog.Action) (any, 
 	if result, err, ok := w.earlierCall("action", a, label); ok {
 		return result, err
 	}
-	var got catalog.Ack
-	done, err := w.submit(ctx, "action", a, &got)
-	if err == nil {
-		w.say(progress{Action: &bus.ActionData{Type: a.Type, Payload: a.Payload, IntentID: done.IntentID}})
+	done, err := w.submit(ctx, "action", a, nil)
+	if err != nil {
+		return nil, err
 	}
-	return got, err
+	w.say(progress{Action: &bus.ActionData{Type: a.Type, Payload: a.Payload, IntentID: done.IntentID}})
+	return actionShown, nil
 }
 
 // remind sets, lists or cancels reminders of the user.

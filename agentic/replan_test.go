@@ -128,6 +128,29 @@ func TestInfeasible(t *testing.T) {
 	}
 }
 
+// TestAsksUser: the planner's question is the answer, and the plan ends as one that needs input.
+func TestAsksUser(t *testing.T) {
+	c := newCore(t)
+	managed(c)
+	m := wellDone()
+	m.replies[agents.Planner] = []any{call("plan", planArgs{Ask: "Which Ana, of Oslo or of Bergen?"})}
+	layer(c, m, allRoles...)
+	dispatchTurn(c)
+	frames := shown(c)
+	want := catalog.PlanClose{PlanID: "plan_1", Epoch: 1, Status: "needs_input", Response: "Which Ana, of Oslo or of Bergen?", Usage: []catalog.Usage{used(agents.Planner, 1)}}
+	if d := cmp.Diff(want, closed(c)); d != "" {
+		t.Errorf("plan.close (-want +got):\n%s", d)
+	}
+	end := dataOf[bus.DoneData](t, frames[len(frames)-1])
+	if a := dataOf[bus.AnswerData](t, frames[len(frames)-2]); a.Response != want.Response || end.Status != "needs_input" {
+		t.Errorf("shown %q, %s", a.Response, end.Status)
+	}
+	var kept catalog.SessionAppend
+	if err := json.Unmarshal(c.ofType("session.append")[0].Args, &kept); err != nil || len(kept.Turns) != 2 || kept.Turns[1].Content != want.Response {
+		t.Errorf("the session has %+v, error %v", kept.Turns, err)
+	}
+}
+
 // TestHeld: the turn's stream ends, the plan does not: it waits for approval.
 func TestHeld(t *testing.T) {
 	c := newCore(t)

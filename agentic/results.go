@@ -17,8 +17,9 @@ const (
 // result is a step's result as the manager read it: data, or the reference to data that is too
 // large to be inline.
 type result struct {
-	data json.RawMessage
-	ref  *catalog.Reference
+	data  json.RawMessage
+	ref   *catalog.Reference
+	notes string // of the step's model
 }
 
 // answer returns the data for the user: the data itself, or, if it is large, the reference with
@@ -35,13 +36,14 @@ func (r result) answer() json.RawMessage {
 // beginning of its text.
 func (r result) show(limit int) stepResult {
 	if r.ref == nil && len(r.data) <= limit {
-		return stepResult{Result: r.data}
+		return stepResult{Result: r.data, Notes: r.notes}
 	}
 	var rows []json.RawMessage
-	out := stepResult{Partial: true}
+	out := stepResult{Notes: r.notes, Cut: Cut{More: true}}
 	text := string(r.data)
 	if r.ref != nil {
 		rows, text = sampled(r.ref.Sample), strings.Join(r.ref.Sample, "\n")
+		out.Cut = cutOf(true, catalog.MaxLine, r.ref.Sample...)
 	} else if json.Unmarshal(r.data, &rows) == nil {
 		out.Rows = len(rows)
 	}

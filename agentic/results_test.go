@@ -28,13 +28,13 @@ func TestShow(t *testing.T) {
 	}{
 		{"nothing", result{}, 10, stepResult{}},
 		{"all of it", inline(`[1,2,3]`), 7, stepResult{Result: json.RawMessage(`[1,2,3]`)}},
-		{"its first rows", inline(`["aaaa","bbbb","cccc"]`), 16, stepResult{Result: json.RawMessage(`["aaaa","bbbb"]`), Partial: true, Rows: 3}},
-		{"no row fits", inline(`["aaaaaaaaaaaaaaaa"]`), 6, stepResult{Result: json.RawMessage(`"[\"a…"`), Partial: true}},
-		{"no rows", inline(`{"a":"bbbbbbbbbbb"}`), 6, stepResult{Result: json.RawMessage(`"{\"a…"`), Partial: true}},
-		{"a file of rows", file(`{"a":1}`, `{"a":2}`, `{"a":`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
-		{"a file that is one array", file(`[`, `{"a":1},`, `{"a":2},`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Partial: true}},
-		{"a file of text", file(`name;city`, `a;b`), 100, stepResult{Result: json.RawMessage(`"name;city\na;b"`), Partial: true}},
-		{"an empty file", file(), 100, stepResult{Result: json.RawMessage(`""`), Partial: true}},
+		{"its first rows", inline(`["aaaa","bbbb","cccc"]`), 16, stepResult{Result: json.RawMessage(`["aaaa","bbbb"]`), Cut: Cut{More: true}, Rows: 3}},
+		{"no row fits", inline(`["aaaaaaaaaaaaaaaa"]`), 6, stepResult{Result: json.RawMessage(`"[\"a…"`), Cut: Cut{More: true}}},
+		{"no rows", inline(`{"a":"bbbbbbbbbbb"}`), 6, stepResult{Result: json.RawMessage(`"{\"a…"`), Cut: Cut{More: true}}},
+		{"a file of rows", file(`{"a":1}`, `{"a":2}`, `{"a":`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Cut: Cut{More: true}}},
+		{"a file that is one array", file(`[`, `{"a":1},`, `{"a":2},`), 100, stepResult{Result: json.RawMessage(`[{"a":1},{"a":2}]`), Cut: Cut{More: true}}},
+		{"a file of text", file(`name;city`, `a;b`), 100, stepResult{Result: json.RawMessage(`"name;city\na;b"`), Cut: Cut{More: true}}},
+		{"an empty file", file(), 100, stepResult{Result: json.RawMessage(`""`), Cut: Cut{More: true}}},
 	}
 	for _, tt := range tests {
 		if d := cmp.Diff(tt.want, tt.r.show(tt.limit)); d != "" {

@@ -160,7 +160,7 @@ func (w *worker) recalled(c catalog.TranscriptCall) (tool string, args any) {
 		return w.askCall(decoded(c.Args, &catalog.AgentAsk{}))
 	case "write_memory":
 		var a catalog.WriteMemory
-		return writeMemoryTool.Name, writeMemoryArgs{From: w.labelOf(decoded(c.Args, &a).From), Data: a.Data}
+		return writeMemoryTool.Name, writeMemoryArgs{From: w.labelOf(decoded(c.Args, &a).From), Data: a.Data, Notes: a.Notes}
 	case "action":
 		return actionTool.Name, c.Args
 	}
@@ -216,6 +216,8 @@ func (w *worker) result(c catalog.TranscriptCall, label string) (any, error) {
 	case "skill.find":
 		var got catalog.SkillFindResult
 		w.showFirst(decoded(c.Result, &got).Skills)
+	case "action":
+		return actionShown, nil
 	case "write_memory":
 		var got catalog.WriteMemoryResult
 		w.key = decoded(c.Result, &got).Key

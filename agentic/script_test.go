@@ -50,6 +50,8 @@ func (s *script) Respond(ctx context.Context, req model.Request, on func(model.E
 		out.Calls = []model.Call{r}
 	case []model.Call:
 		out.Calls = r
+	case func(func(model.Event)) model.Call: // streamed
+		out.Calls, out.Text = []model.Call{r(on)}, "Let me see."
 	case func(model.Request) model.Call:
 		out.Calls = []model.Call{r(req)}
 	}

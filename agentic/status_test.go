@@ -9,6 +9,7 @@ import (
 
 	"github.com/google/go-cmp/cmp"
 
+	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/intents"
@@ -148,6 +149,7 @@ func TestAction(t *testing.T) {
 	selling(c, serving)
 	inLocale(c, "", "")
 	c.on("action", done(catalog.Ack{Accepted: true}))
+	knows(c, "open_page")
 	open := catalog.Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/orders"}`)}
 	m := says(map[string][]any{"seller": {call("action", map[string]any{"type": "two words"}), call("action", open), "It is open."}})
 	layer(c, m, "task", "manager")
@@ -165,8 +167,19 @@ func TestAction(t *testing.T) {
 	if d := cmp.Diff([]bus.ActionData{{Type: "open_page", Payload: open.Payload, IntentID: list[0].ID}}, got); d != "" {
 		t.Error(d)
 	}
-	if said := results(m.requests("seller")[2]); len(said) != 2 || !strings.Contains(said[0], "/type") || said[1] != `{"accepted":true}` {
+	if said := results(m.requests("seller")[2]); len(said) != 2 || !strings.Contains(said[0], "/type") || said[1] != string(compact(actionShown)) {
 		t.Errorf("the model was told %q", said)
+	}
+	if tool := offeredTool(m.requests("seller")[0], "action"); tool == nil || !strings.Contains(string(tool.Schema), `"enum":["open_page"]`) {
+		t.Errorf("offered as %+v", tool)
+	}
+	silent := newCore(t)
+	selling(silent, serving)
+	m = says(map[string][]any{"seller": {"It is open."}})
+	layer(silent, m, "task", "manager")
+	dispatchTurn(silent)
+	if shown(silent); offeredTool(m.requests("seller")[0], "action") != nil {
+		t.Error("offered to a client that knows no action")
 	}
 	other := newCore(t)
 	none := newAgentRun(&conversation{Run: &Run{cfg: other.config(natsserver.Manager, nil), turn: theTurn}})
@@ -229,21 +242,48 @@ func TestRemindMe(t *testing.T) {
 	}
 }
 
+// knows has the request declare types of actions.
+func knows(c *core, types ...string) {
+	claim := c.reply["plan.claim"]
+	c.on("plan.claim", func(p placed) *intents.Answer {
+		a := claim(p)
+		var plan catalog.PlanView
+		_ = json.Unmarshal(a.Outcome.Result, &plan)
+		if plan.Turn == nil {
+			plan.Turn = &catalog.TurnContext{}
+		}
+		plan.Turn.ActionTypes = types
+		a.Outcome.Result = marshal(plan)
+		return a
+	})
+}
+
+func offeredTool(r model.Request, name string) *model.Tool {
+	for i := range r.Tools {
+		if r.Tools[i].Name == name {
+			return &r.Tools[i]
+		}
+	}
+	return nil
+}
+
 // TestRemindedOnce: reminders and actions of an earlier task are not set or shown again.
 func TestRemindedOnce(t *testing.T) {
 	next := time.Date(2026, 12, 1, 8, 0, 0, 0, time.UTC)
 	for _, x := range []struct {
 		typ          string
 		args, result any
+		told         any
 		repeated     any
 	}{
-		{"schedule.put", catalog.SchedulePut{Agent: "seller", Input: "Look.", TimeZone: "UTC", At: "2026-12-01T09:00:00Z"}, catalog.ScheduleNext{ID: "s_1", Next: next}, call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00"})},
-		{"action", catalog.Action{Type: "open_page"}, catalog.Ack{Accepted: true}, call("action", catalog.Action{Type: "open_page"})},
+		{"schedule.put", catalog.SchedulePut{Agent: "seller", Input: "Look.", TimeZone: "UTC", At: "2026-12-01T09:00:00Z"}, catalog.ScheduleNext{ID: "s_1", Next: next}, catalog.ScheduleNext{ID: "s_1", Next: next}, call("remind_me", remindArgs{Input: "Look.", When: "2026-12-01T09:00"})},
+		{"action", catalog.Action{Type: "open_page"}, catalog.Ack{Accepted: true}, actionShown, call("action", catalog.Action{Type: "open_page"})},
 	} {
 		t.Run(x.typ, func(t *testing.T) {
 			c := newCore(t)
 			selling(c, serving)
 			inLocale(c, "", "")
+			knows(c, "open_page")
 			told := catalog.CallSummary{Step: 1, IntentID: intents.Digest([]byte(x.typ)), Call: "1.0", Type: x.typ, Status: "done"}
 			c.on("transcript.get", done(catalog.TranscriptGetResult{Calls: []catalog.TranscriptCall{{CallSummary: told, Args: marshal(x.args), Code: intents.OK, Result: marshal(x.result)}}}))
 			step := c.reply["step"]
@@ -263,7 +303,7 @@ func TestRemindedOnce(t *testing.T) {
 				t.Error("shown once more")
 			}
 			first := m.requests("seller")[0].Messages
-			if n := len(first); n < 2 || len(first[n-2].Calls) != 1 || first[n-1].Text != string(marshal(x.result)) {
+			if n := len(first); n < 2 || len(first[n-2].Calls) != 1 || first[n-1].Text != string(marshal(x.told)) {
 				t.Errorf("the next task is not told: %+v", first)
 			}
 		})

@@ -1,7 +1,11 @@
 package agentic
 
 import (
+	"cmp"
 	"encoding/json"
+	"maps"
+	"slices"
+	"strings"
 
 	"aob.dev/writ/intents/catalog"
 )
@@ -35,6 +39,7 @@ type labelledResult struct {
 	// Status is catalog.Partial if sources of the data have failed.
 	Status string `json:"status,omitempty"`
 	Note   string `json:"note,omitempty"`
+	Cut
 	// AlreadyDone: an earlier task of the step has made the call.
 	AlreadyDone bool `json:"already_done,omitempty"`
 }
@@ -51,7 +56,7 @@ func (w *worker) keep(label, intentID string, inline json.RawMessage, ref *catal
 	if oneDocumentALine(ref.Sample) {
 		format = "jsonl"
 	}
-	return labelledResult{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format}
+	return labelledResult{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format, Cut: cutOf(true, catalog.MaxLine, ref.Sample...)}
 }
 
 // keptAs is keep for the result of a skill, with its status.
@@ -73,8 +78,12 @@ func (w *worker) find(label string) (*material, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	m, ok := w.material[label]
-	if !ok {
-		return nil, mistaken("from: there is no result %q", label)
+	switch {
+	case ok:
+		return m, nil
+	case len(w.material) == 0:
+		return nil, mistaken("no result has a label yet, so none is %q", label)
 	}
-	return m, nil
+	known := slices.SortedFunc(maps.Keys(w.material), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	return nil, mistaken("no result has the label %q; there are: %s", label, strings.Join(known, ", "))
 }

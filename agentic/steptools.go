@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"regexp"
 	"strings"
+	"time"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -73,7 +75,7 @@ func (w *worker) tools(ctx context.Context) (all []*tool, note string, err error
 		}
 	}
 	remember := newTool(tool{Tool: writeMemoryTool, output: true, call: called(w.remember)})
-	remember.Tool = rememberTool(w.schema, w.req.Only)
+	remember.Tool = rememberTool(w.schema, w.req.Only && answerMember(w.req.Step) == "answer")
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, call: called(w.readLines)}),
 		finishable(newTool(tool{Tool: execPythonTool, call: called(w.python)})),
@@ -163,12 +165,17 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 	if err != nil {
 		return nil, err
 	}
-	if m.ref == nil {
-		return linesOf(m.inline, a), nil
+	got := linesOf(m.inline, a)
+	if m.ref != nil {
+		_, err = w.submit(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
 	}
-	var got catalog.ReadLinesResult
-	_, err = w.submit(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
-	return got, err
+	return readLinesResult{got.Lines, cutOf(got.More, catalog.MaxLine, got.Lines...)}, err
+}
+
+// readLinesResult are lines as a model reads them.
+type readLinesResult struct {
+	Lines []string `json:"lines"`
+	Cut
 }
 
 // linesOf returns lines of an inline result: of its text, or of its JSON with a line for each
@@ -222,7 +229,7 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 	if (a.From != "") == (len(a.Data) > 0) {
 		return nil, mistaken("from or data, one of the two")
 	}
-	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data}
+	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data, Notes: a.Notes}
 	inline := a.Data
 	if a.From != "" {
 		m, err := w.find(a.From)
@@ -247,6 +254,23 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 		w.answer = visible.Cut(guarded(a.Answer), maxResponse)
 	}
 	return nil, err
+}
+
+// rememberLast is remember once the model has ended: a refusal that passes is waited for until the
+// deadline of the step.
+func (w *worker) rememberLast(ctx context.Context, a writeMemoryArgs) error {
+	for {
+		_, err := w.remember(ctx, "", a)
+		refused, ok := errors.AsType[*IntentError](err)
+		if !ok || !passes(refused.Answer.Code) || waitOf(refused.Answer) == 0 {
+			return err
+		}
+		select {
+		case <-w.cfg.after(time.Duration(waitOf(refused.Answer)) * time.Second):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 var notLabel = regexp.MustCompile(`[^a-z0-9]+`)

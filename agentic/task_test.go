@@ -233,8 +233,8 @@ func TestTaskEnds(t *testing.T) {
 			&catalog.StepFinish{Reason: "the model did not use its tools", Suggestion: "split the step, or use another skill"},
 		},
 		{"nothing to finish with", nil, []any{finishIt}, runReply{
-			Status: taskInsufficient, Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Plan: answered,
-		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: from: there is no result "r1"`, Suggestion: "ask for less, or for another shape"}},
+			Status: taskInsufficient, Reason: `no result is what return_spec asks for: no result has a label yet, so none is "r1"`, Plan: answered,
+		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: no result has a label yet, so none is "r1"`, Suggestion: "ask for less, or for another shape"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
 			Status: taskPendingApproval, Plan: answered,
 			Approval: &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},

@@ -19,18 +19,18 @@ type tokens struct {
 	every     time.Duration   // how long pieces are gathered; 0: tokenTime
 	text      strings.Builder // of the reply
 	shown     int             // bytes of it that are processed
-	since     time.Time       // of the first piece after them
+	since     time.Time       // of the last piece that was shown; zero: none was
 	displayed bool            // something of the text was shown
 }
 
-// take adds a piece. Text that the model withdraws is withdrawn on display.
+// take adds a piece, and shows it unless another was shown just before. Text that the model withdraws is withdrawn on display.
 func (t *tokens) take(e model.Event) {
 	if e.Reset {
 		t.withdraw()
 		return
 	}
-	if t.text.Len() == t.shown {
-		t.since = t.now()
+	if e.Tool != "" {
+		return
 	}
 	t.text.WriteString(e.Text)
 	if t.now().Sub(t.since) >= cmp.Or(t.every, tokenTime) {
@@ -44,15 +44,15 @@ func (t *tokens) withdraw() {
 		t.show(bus.ContentData{Reset: true})
 	}
 	t.text.Reset()
-	t.shown, t.displayed = 0, false
+	t.shown, t.displayed, t.since = 0, false, time.Time{}
 }
 
 // flush shows the gathered text; whole means that the text has no more pieces.
 func (t *tokens) flush(whole bool) {
 	fit, to := guardedFrom(t.text.String(), t.shown, whole)
-	t.shown, t.since = to, t.now()
+	t.shown = to
 	if fit != "" {
-		t.displayed = true
+		t.displayed, t.since = true, t.now()
 		t.show(bus.ContentData{Text: fit})
 	}
 }

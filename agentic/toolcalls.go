@@ -94,8 +94,11 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 			errs[i] = mistaken("not_executed: at most %d agents are asked at once", len(asks))
 			continue
 		}
-		l.labels++
-		label := fmt.Sprintf("r%d", l.labels)
+		label := ""
+		if !t.output { // whose result nobody reads
+			l.labels++
+			label = fmt.Sprintf("r%d", l.labels)
+		}
 		ctx := context.WithValue(atCall(ctx, fmt.Sprintf("%d.%d", l.replies, i)), toolKey{}, t.Name)
 		prepared[i] = func() {
 			ctx, span := tracing.Start(ctx, "execute_tool "+t.Name, tracing.Operation.String("execute_tool"), tracing.Tool.String(t.Name), tracing.Agent.String(l.agent.Name), tracing.Action.String(t.Name), tracing.Step.Int(l.step))
@@ -153,6 +156,9 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 	for i, c := range calls {
 		l.answer(c, results[i], errs[i])
 		l.note(c, errs[i])
+	}
+	if !ended { // nor is an answer whose call was not accepted
+		l.withdraw()
 	}
 	if err := l.corrected(calls, errs); err != nil {
 		return false, err
@@ -265,8 +271,11 @@ func (l *loop) answer(c model.Call, result any, err error) {
 		result = map[string]any{"status": "error", "reason": "data unavailable: " + failureText(refused)}
 	case errors.As(err, &refused):
 		wrong := map[string]any{"code": refused.Answer.Code, "reason": failureText(refused)}
-		if after := refused.Answer.RetryAfter; after > 0 {
+		if after := waitOf(refused.Answer); after > 0 {
 			wrong["retry_after_sec"] = after
+		}
+		if visible.IsCut(failureText(refused), maxFailureText) {
+			wrong["more"] = true
 		}
 		result = map[string]any{"error": wrong}
 	case err != nil:
@@ -309,6 +318,19 @@ func reportable(c intents.Code) bool {
 	default:
 		return true
 	}
+}
+
+// passes reports whether a refusal ends by itself: a model is told when, and no run ends with it.
+func passes(c intents.Code) bool {
+	return c == intents.RateLimited || c == intents.Overloaded || c == intents.MemoryLock
+}
+
+// waitOf returns after how many seconds a call may be made again; 0: that is not known.
+func waitOf(a *intents.Answer) int {
+	if a.RetryAfter == 0 && (a.Code == intents.Overloaded || a.Code == intents.MemoryLock) {
+		return 1
+	}
+	return a.RetryAfter
 }
 
 // failureText explains why an intent was refused or failed: the reason, and the text of the

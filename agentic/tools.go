@@ -72,7 +72,7 @@ type loadSkillResult struct {
 }
 
 var planTool = model.Tool{
-	Name: "plan", Description: "Ends your work with the plan: exactly one of steps, answer and infeasible.",
+	Name: "plan", Description: "Ends your work with the plan: exactly one of steps, answer, ask and infeasible.",
 	Schema: json.RawMessage(`{"type":"object","properties":{
 "steps":{"type":"array","minItems":1,"maxItems":50,"items":{"type":"object","properties":{
 "step":{"type":"integer","minimum":1,"maximum":100},
@@ -87,6 +87,7 @@ var planTool = model.Tool{
 "calls":{"type":"array","maxItems":50,"items":{"type":"object","properties":{"step":{"type":"integer","minimum":1,"maximum":100},"skill":{"type":"string","minLength":1,"maxLength":128},"input":{"type":"object"}},"required":["step","skill","input"],"additionalProperties":false},"description":"calls of skills whose whole input is known already: their step begins with them"},
 "drop":{"type":"array","items":{"type":"integer","minimum":1,"maximum":100},"maxItems":10,"uniqueItems":true,"description":"numbers of waiting steps that are given up, with what they wait for"},
 "answer":{"type":"string","minLength":1,"maxLength":32768,"description":"the whole answer, where nothing need be looked up or changed"},
+"ask":{"type":"string","minLength":1,"maxLength":4096,"description":"a question to the user, whose answer comes as the next request"},
 "infeasible":{"type":"string","minLength":1,"maxLength":1000,"description":"why it cannot be done, for the user"}},
 "additionalProperties":false}`),
 }
@@ -96,6 +97,7 @@ type planArgs struct {
 	Calls      []plannedCall      `json:"calls,omitempty"`
 	Drop       []int              `json:"drop,omitempty"`
 	Answer     string             `json:"answer,omitempty"`
+	Ask        string             `json:"ask,omitempty"` // the user; the plan ends with it
 	Infeasible string             `json:"infeasible,omitempty"`
 }
 
@@ -130,13 +132,14 @@ type execPythonArgs struct {
 
 var writeMemoryTool = model.Tool{
 	Name: "write_memory", Description: "Ends your work with the result of the step, which return_schema describes: from is the label of a result that is it, data the value itself. One of the two.",
-	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"data":{},"answer":{"type":"string"}},"additionalProperties":false}`),
+	Schema: json.RawMessage(`{"type":"object","properties":{"from":{"type":"string"},"data":{},"answer":{"type":"string"},"notes":{"type":"string","minLength":1,"maxLength":4096,"description":"what the answer should say beside the data, such as a limit or a doubt"}},"additionalProperties":false}`),
 }
 
 type writeMemoryArgs struct {
 	From   string          `json:"from,omitempty"`
 	Data   json.RawMessage `json:"data,omitempty"`
 	Answer string          `json:"answer,omitempty"`
+	Notes  string          `json:"notes,omitempty"` // beside the data, for the answer or the next revision
 }
 
 var insufficientTool = model.Tool{
@@ -181,5 +184,11 @@ func (w *worker) found(label, intentID string, result json.RawMessage) any {
 	if json.Unmarshal(result, &got) == nil && got.ReadMemoryResult != nil {
 		return w.keep(label, intentID, got.Data, got.Reference)
 	}
-	return w.keep(label, intentID, result, nil)
+	var texts []string
+	for _, h := range got.Hits {
+		texts = append(texts, h.Text)
+	}
+	kept := w.keep(label, intentID, result, nil)
+	kept.Cut = cutOf(len(got.Rows) == catalog.MaxRows, catalog.MaxLine, texts...)
+	return kept
 }

@@ -74,7 +74,10 @@ func (w *worker) called(ctx context.Context, args catalog.SkillCall) (got catalo
 func (w *worker) cause() string {
 	w.mu.Lock()
 	defer w.mu.Unlock()
-	if w.timedOut {
+	switch {
+	case w.written != nil:
+		return catalog.NeedsPlan
+	case w.timedOut:
 		return catalog.SkillTimeout
 	}
 	return ""
@@ -213,6 +216,11 @@ func (w *worker) attempt(ctx context.Context) error {
 		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message, note),
 		finish: w.finishWith, over: func() bool { return w.key != "" },
 	}
+	if w.req.Only {
+		w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
+		answer := &spoken{show: w.show, tool: writeMemoryTool.Name, member: answerMember(w.req.Step)}
+		w.loop.on, w.loop.calling = answer.take, answer.calling
+	}
 	if len(w.req.Calls) == 0 {
 		w.loop.taken = w.planned()
 	}
@@ -228,6 +236,9 @@ func (w *worker) attempt(ctx context.Context) error {
 		return &stopError{"no result is what return_spec asks for: " + wrong.Error(), "ask for less, or for another shape"}
 	case errors.Is(err, errLimit) || errors.Is(err, errNoOutput):
 		return &stopError{err.Error(), "split the step, or use another skill"}
+	}
+	if err == nil && w.show != nil {
+		w.show.flush(true)
 	}
 	return err
 }

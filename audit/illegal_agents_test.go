@@ -144,6 +144,9 @@ var agentMisdeeds = []misdeed{
 		d.accepted(d.task.Intent("step.finish", catalog.StepFinish{TaskID: d.task.TaskID, Status: "done", Reply: "Those."}), ofShop)
 		return d.accepted(d.closing("complete"))
 	}},
+	{"agent-asks-back", "agent", "plan.close: only a planner's plan ends with a question to its user", "ends with a question", func(d *dishonest) int64 {
+		return d.accepted(d.closing("needs_input"))
+	}},
 	{"agent-of-a-planner", "running", "agent.get: the plan is open, and an agent's", "no agent runs the step", func(d *dishonest) int64 {
 		return d.accepted(d.task.Intent("agent.get", catalog.AgentGet{}))
 	}},

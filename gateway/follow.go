@@ -65,7 +65,7 @@ func (g *Gateway) follow(ctx context.Context, t turn, after uint64, quiet time.D
 				return nil, ctx.Err()
 			case err != nil:
 				g.cfg.Log.WarnContext(ctx, "ask for a plan", slog.String("plan_id", t.plan), slog.String("trace_id", t.trace), slog.String("error", err.Error()))
-			case closed(view):
+			case view.Status.Ended():
 				g.turns.forget(t.plan)
 				return &view, nil
 			}

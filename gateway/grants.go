@@ -14,7 +14,6 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -93,7 +92,7 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	if err != nil {
 		return err
 	}
-	if closed(view) {
+	if view.Status.Ended() {
 		g.turns.forget(t.plan)
 		return nil
 	}
@@ -111,11 +110,6 @@ func (g *Gateway) renewGrant(ctx context.Context, t turn) error {
 	}
 	g.turns.grantIssued(t.plan, g.cfg.Now())
 	return nil
-}
-
-// closed reports whether a plan has ended.
-func closed(v catalog.PlanView) bool {
-	return v.Status == catalog.PlanComplete || v.Status == catalog.PlanFailed
 }
 
 // grantReply is the answer of POST /v1/grants: a grant and its content, so that a client that

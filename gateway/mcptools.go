@@ -241,7 +241,7 @@ func (s *mcpServer) getResult() server.ServerTool {
 		if err != nil {
 			return nil, err
 		}
-		if closed(v) {
+		if v.Status.Ended() {
 			t, reply, err := g.join(ctx, c.actor, v.PlanID)
 			if err != nil {
 				return nil, err

@@ -100,7 +100,7 @@ func (r *runReply) words() string {
 		return cmp.Or(r.Response, strings.TrimSpace("This waits until somebody approves it. "+r.Approval.Reason))
 	case statusExecuting:
 		return "This takes longer than one request may. It goes on as plan " + r.PlanID + "."
-	default: // complete, or failed
+	default: // it has ended
 		return r.Response + r.Reason
 	}
 }

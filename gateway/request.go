@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"reflect"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -93,6 +94,9 @@ func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRe
 	transient.AddedInstruction = cmp.Or(c.GetHeader("X-Added-Instruction"), transient.AddedInstruction)
 	about.Locale, about.Location, about.TimeZone = c.GetHeader("X-Locale"), c.GetHeader("X-Location"), c.GetHeader("X-Time-Zone")
 	about.SessionName, about.SessionMetadata = c.GetHeader("X-Session-Name"), c.GetHeader("X-Session-Metadata")
+	if types := c.GetHeader("X-Action-Types"); types != "" {
+		about.ActionTypes = strings.FieldsFunc(types, func(r rune) bool { return r == ',' || r == ' ' })
+	}
 	if who.key.MayAssertUser {
 		transient.UserName, transient.UserEmail = c.GetHeader("X-User-Name"), c.GetHeader("X-User-Email")
 	}
@@ -144,7 +148,7 @@ func requestOf(c *gin.Context, a actor, id string) *catalog.Request {
 func (g *Gateway) join(ctx context.Context, a actor, planID string) (turn, runReply, error) {
 	v, err := g.viewPlan(ctx, a, planID)
 	a.session = v.SessionID
-	t := turn{actor: a, id: v.TurnID, plan: v.PlanID, epoch: v.Epoch, opened: v.CreatedAt, ended: closed(v)}
+	t := turn{actor: a, id: v.TurnID, plan: v.PlanID, epoch: v.Epoch, opened: v.CreatedAt, ended: v.Status.Ended()}
 	return t, runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}, err
 }
 

@@ -37,14 +37,14 @@ func TestTurnHeaders(t *testing.T) {
 	w = newWorld(t, completing(&w))
 	said := http.Header{
 		"X-Added-Instruction": {"Be brief."}, "X-Locale": {"de-DE"}, "X-Location": {"Bonn"}, "X-Time-Zone": {"Europe/Berlin"},
-		"X-Session-Name": {"Outlets"}, "X-Session-Metadata": {`{"ward":3}`}, "X-User-Name": {"Ana"}, "X-User-Email": {"ana@example.com"},
+		"X-Session-Name": {"Outlets"}, "X-Session-Metadata": {`{"ward":3}`}, "X-Action-Types": {"open_page, wave"}, "X-User-Name": {"Ana"}, "X-User-Email": {"ana@example.com"},
 	}
 	w.call("POST", "/agent/run", `{"message":"x"}`, said, nil)
 	said.Set("X-Api-Key", appKey)
 	said.Set("X-User-Id", "ana")
 	w.call("POST", "/agent/run", `{"message":"x"}`, said, nil)
 	w.call("POST", "/agent/run", `{"message":"x"}`, nil, nil)
-	want := catalog.TurnContext{Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`}
+	want := catalog.TurnContext{Locale: "de-DE", Location: "Bonn", TimeZone: "Europe/Berlin", SessionName: "Outlets", SessionMetadata: `{"ward":3}`, ActionTypes: []string{"open_page", "wave"}}
 	var got []*catalog.TurnContext
 	for _, a := range w.opened() {
 		got = append(got, a.Turn)

@@ -36,7 +36,7 @@ type runReply struct {
 	SessionID string          `json:"session_id"`
 	TurnID    string          `json:"turn_id"`
 	TraceID   string          `json:"trace_id"`
-	Status    string          `json:"status"` // complete, failed, held, executing
+	Status    string          `json:"status"` // complete, failed, needs_input, held, executing
 	Response  string          `json:"response,omitempty"`
 	Data      json.RawMessage `json:"data,omitempty"`
 	// Components are rendered by agents beside the response: [{name, props}].
@@ -230,7 +230,7 @@ func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *
 	case err != nil:
 		return stopped(ctx, err, reply.IntentID, t.plan)
 	}
-	if view == nil && reply.Status == string(catalog.PlanComplete) && reply.Response == "" {
+	if view == nil && reply.Response+reply.Reason == "" && catalog.PlanStatus(reply.Status).Ended() {
 		// The frame with the answer is lost, but the plan has the answer.
 		v, err := g.viewPlan(ctx, t.actor, t.plan)
 		if err != nil { // a refusal that may be repeated would have all of it done again

@@ -131,7 +131,7 @@ func (g *Gateway) getEvents(c *gin.Context, who caller) error {
 		more := out.send(e)
 		return more || out.err == nil && e.Kind == bus.FramePendingApproval && g.released(c.Request.Context(), a, view, e)
 	}
-	if closed(view) {
+	if view.Status.Ended() {
 		return g.stream(c, t, after, g.pace.closed, out, send)
 	}
 	out.send(event{}) // tells the client that it is connected
@@ -143,7 +143,7 @@ func (g *Gateway) getEvents(c *gin.Context, who caller) error {
 func (g *Gateway) released(ctx context.Context, a actor, view catalog.PlanView, e event) bool {
 	var h bus.PendingApprovalData
 	switch {
-	case closed(view):
+	case view.Status.Ended():
 		return true
 	case json.Unmarshal(e.Data, &h) != nil || h.Approval.IntentID == "" || view.UserID != a.user:
 		return false

@@ -183,7 +183,7 @@ func (r reader) count(index, by, at string, terms map[string][]string) (map[stri
 
 func (r reader) plans(f *slice) error {
 	const ended = "completed_at"
-	replans, err := r.count(storage.IndexPlans, "replan_count", ended, map[string][]string{"status": {"complete", "failed"}})
+	replans, err := r.count(storage.IndexPlans, "replan_count", ended, map[string][]string{"status": {"complete", "failed", "needs_input"}})
 	if err != nil {
 		return err
 	}

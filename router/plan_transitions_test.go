@@ -336,6 +336,29 @@ func TestPlanClose(t *testing.T) {
 	if a := w.Want(p.Complete(), intents.OK); !a.Replayed {
 		t.Error("the same close again is no duplicate")
 	}
+	ask := w.Begun("p2", "a", "b")
+	w.Want(ask.Asks("Which?"), intents.OK)
+	if v := ask.View(); v.Status != catalog.PlanNeedsInput || v.Response != "Which?" || v.CompletedAt == nil {
+		t.Errorf("%+v", v)
+	}
+	w.Want(ask.Complete(), intents.MalformedArgs)
+}
+
+// TestLookUpIsNoReplan: the first revision after a look-up that needs a plan is counted as none; a
+// later one is.
+func TestLookUpIsNoReplan(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	p := w.Begun("p1", "a")
+	for revision, replans := range []int{0, 1} {
+		task := p.Started(revision + 1)
+		w.OK(task.Intent("step.finish", catalog.StepFinish{TaskID: task.TaskID, Status: "insufficient", Reason: "the request needs a plan", Cause: catalog.NeedsPlan}))
+		if v := p.View(); v.Status != catalog.PlanReplanning || v.ReplanCount != replans || len(v.History) != replans {
+			t.Fatalf("%+v", v)
+		}
+		if revision == 0 {
+			w.Want(p.Plan(routertest.Steps(2, "a")), intents.OK)
+		}
+	}
 }
 
 // cancel ends the plan for whoever may: gateway, manager, the tenant's operator.

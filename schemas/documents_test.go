@@ -159,7 +159,7 @@ func TestStoredDocuments(t *testing.T) {
 			check(index+"/"+member, n)
 		}
 	}
-	want := []any{"pending", "planning", "executing", "replanning", "complete", "failed"}
+	want := []any{"pending", "planning", "executing", "replanning", "complete", "failed", "needs_input"}
 	if d := cmp.Diff(want, read(t, "storage/agent_plans.json").Properties["status"].Enum); d != "" {
 		t.Errorf("states of a plan (-want +got):\n%s", d)
 	}

@@ -18,7 +18,7 @@ type agentCall struct {
 
 // addCall records an intent of an agent for later tasks at its place.
 func (p *plan) addCall(x *openIntent, o Intent) {
-	if o.Context.Call == "" || final(p.View.Status) {
+	if o.Context.Call == "" || p.View.Status.Ended() {
 		return
 	}
 	status := statusOpen
@@ -62,7 +62,7 @@ func (s *State) PlanDetails(tenant, id string, step int, ask string) catalog.Pla
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	p := s.plans[tenant+"/"+id]
-	if p == nil || final(p.View.Status) {
+	if p == nil || p.View.Status.Ended() {
 		return catalog.PlanDetails{}
 	}
 	out := catalog.PlanDetails{IntentHistory: p.shown().IntentHistory}

@@ -12,7 +12,7 @@ var cancel = newTransition(TypeCancel,
 		if err := mayAdvance(o, p); err != nil {
 			return Effect{}, err
 		}
-		if final(p.View.Status) {
+		if p.View.Status.Ended() {
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 		}
 		after := p.clone()

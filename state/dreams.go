@@ -27,7 +27,7 @@ func (s *State) Undreamt() (out []Silent) {
 		case p.dreams():
 			dreamt[at] = max(dreamt[at], p.Opened)
 		case p.View.Agent == agents.Client:
-		case at.id != "" && final(p.View.Status):
+		case at.id != "" && p.View.Status.Ended():
 			turns[at] = append(turns[at], p)
 		}
 	}

@@ -61,7 +61,7 @@ func (v *View) patchable(o Intent, a catalog.GraphPatch) (*plan, error) {
 		return nil, intents.Refuse(intents.TaskScope, at, "no such run of this user")
 	case o.Context.PlanID != "":
 		return nil, intents.Refuse(intents.TaskScope, "/context/plan_id", "a patch is no intent of a plan: name the run in run_id alone")
-	case final(p.View.Status):
+	case p.View.Status.Ended():
 		return nil, illegal(at, "the run is "+string(p.View.Status))
 	case p.View.Run.ReplayOf != "":
 		return nil, illegal(at, "the run repeats another one: nothing of it changes")

@@ -285,7 +285,7 @@ func (v *View) EndedHolds(o Intent) []Hold {
 			tenant, user := ends()
 			p := v.s.plans[tenant+"/"+h.Context.PlanID]
 			disabled := o.Type == TypeAdminPut && user != "" && h.User == user // nobody may release it
-			return h.Tenant == tenant && (disabled || p != nil && p.View.UserID == user && !final(p.View.Status))
+			return h.Tenant == tenant && (disabled || p != nil && p.View.UserID == user && !p.View.Status.Ended())
 		})
 	}
 	return nil

@@ -94,7 +94,7 @@ func (p *plan) addToHistory(x *openIntent, o Intent, status string) {
 	if o.User != p.View.UserID {
 		f.User = o.User
 	}
-	if final(p.View.Status) {
+	if p.View.Status.Ended() {
 		f.dropArgs()
 	}
 	x.HistoryIndex = len(p.IntentHistory)
@@ -197,7 +197,7 @@ func (p *plan) intentEnded(x *openIntent, out intents.Outcome, dispatched bool) 
 	if !dispatched && out.Code != intents.ApprovalRejected { // a rejected intent is not signed again
 		past.Status = undelivered
 	}
-	if step != nil && held && step.Status == catalog.StepPendingApproval && !final(p.View.Status) && !p.waiting(x.Step) {
+	if step != nil && held && step.Status == catalog.StepPendingApproval && !p.View.Status.Ended() && !p.waiting(x.Step) {
 		step.Status = catalog.StepPending // the next driver is informed
 	}
 }
@@ -221,7 +221,7 @@ func (p *plan) addResult(x *openIntent, out intents.Outcome) error {
 	if err := json.Unmarshal(out.Result, &res); err != nil {
 		return err
 	}
-	if step := p.step(x.Step); step != nil && step.Revision == x.Revision && !final(p.View.Status) { // a replaced step has no results, nor has an ended plan
+	if step := p.step(x.Step); step != nil && step.Revision == x.Revision && !p.View.Status.Ended() { // a replaced step has no results, nor has an ended plan
 		p.Results[x.Step] = append(p.Results[x.Step], res.Key)
 	}
 	return nil

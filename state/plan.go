@@ -84,11 +84,6 @@ type task struct {
 	plan *plan
 }
 
-// final reports whether no transition can change a plan any more.
-func final(s catalog.PlanStatus) bool {
-	return s == catalog.PlanComplete || s == catalog.PlanFailed
-}
-
 func (p *plan) step(n int) *catalog.StepView {
 	for i := range p.View.Steps {
 		if p.View.Steps[i].Step == n {
@@ -241,7 +236,7 @@ func (v *View) planOfEpoch(o Intent, id string, epoch int) (*plan, error) {
 		return nil, err
 	case mayAdvance(o, p) != nil:
 		return nil, mayAdvance(o, p)
-	case final(p.View.Status):
+	case p.View.Status.Ended():
 		return nil, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 	case p.View.Epoch == 0:
 		return nil, illegal("/intent/args/epoch", "the plan has no driver: claim it first")

@@ -13,7 +13,7 @@ var planClaim = newTransition("plan.claim",
 			return Effect{}, err
 		case mayAdvance(o, p) != nil:
 			return Effect{}, mayAdvance(o, p)
-		case final(p.View.Status):
+		case p.View.Status.Ended():
 			return Effect{}, illegal("/intent/args/plan_id", "the plan is "+string(p.View.Status))
 		case a.Epoch != p.View.Epoch+1:
 			return Effect{}, illegal("/intent/args/epoch", "epoch must be the plan's epoch plus one: another driver has claimed it")

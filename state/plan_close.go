@@ -12,10 +12,14 @@ var planClose = newTransition(TypePlanClose,
 		if err != nil {
 			return Effect{}, err
 		}
-		if a.Status == string(catalog.PlanComplete) {
-			if err := p.completable(a.Response, o.Erased); err != nil {
-				return Effect{}, err
-			}
+		switch catalog.PlanStatus(a.Status) {
+		case catalog.PlanComplete:
+			err = p.completable(a.Response, o.Erased)
+		case catalog.PlanNeedsInput:
+			err = p.mayAskUser()
+		}
+		if err != nil {
+			return Effect{}, err
 		}
 		after := p.clone()
 		after.closing(a)
@@ -48,6 +52,14 @@ func (p *plan) closing(a catalog.PlanClose) {
 	if f := a.Failure; f != nil && f.Reason == "" { // the intent was erased
 		f.Reason = storage.ErasedReason
 	}
+}
+
+// mayAskUser reports whether a plan may end with a question to its user.
+func (p *plan) mayAskUser() error {
+	if p.Run != nil || p.View.Agent != "" {
+		return illegal("/intent/args/status", "only a planner's plan ends with a question to its user")
+	}
+	return nil
 }
 
 // completable reports whether a plan may be closed as complete with a response, which is unknown

@@ -125,7 +125,7 @@ func (s *State) intentEnded(p *plan) {
 	if p == nil {
 		return
 	}
-	if p.pending--; p.pending == 0 && final(p.View.Status) {
+	if p.pending--; p.pending == 0 && p.View.Status.Ended() {
 		s.leaving.ended = append(s.leaving.ended, p)
 	}
 }
@@ -145,7 +145,7 @@ func (s *State) PlanWithoutTexts(tenant, id string) (p catalog.PlanView, texts [
 	if found == nil {
 		return p, nil, false
 	}
-	if final(found.View.Status) {
+	if found.View.Status.Ended() {
 		texts = slices.Clone(found.Texts)
 	}
 	return found.shown(), texts, true

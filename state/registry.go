@@ -224,7 +224,7 @@ var agentGet = newTransition("agent.get",
 	func(v *View, o Intent, _ catalog.AgentGet) (Effect, error) {
 		v.addRead(SubjectPlanState(o.Tenant, o.Context.PlanID))
 		p, ok := v.s.plans[o.Tenant+"/"+o.Context.PlanID]
-		if !ok || final(p.View.Status) {
+		if !ok || p.View.Status.Ended() {
 			return Effect{}, illegal("/context/plan_id", "no open plan")
 		}
 		if p.Runs == nil && o.Context.Step == 0 {

@@ -96,7 +96,7 @@ func (o *Intent) TextSize(name string) int {
 // RemoveTexts removes every text of a plan. A required text is replaced by storage.ErasedReason.
 func RemoveTexts(p *catalog.PlanView) {
 	p.Task, p.Response, p.Components, p.Route = storage.ErasedReason, "", nil, p.Route.WithTexts(catalog.Route{})
-	if p.Status == catalog.PlanComplete {
+	if p.Status.Ended() && p.Failure == nil {
 		p.Response = storage.ErasedReason
 	}
 	p.Steps, p.History = slices.Clone(p.Steps), slices.Clone(p.History)
@@ -146,7 +146,7 @@ func (s *State) PlanEnded(o Intent) bool {
 		about.PlanID = s.runBy(o)
 	}
 	for _, id := range []string{o.Context.PlanID, about.PlanID, about.RunID} {
-		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !final(p.View.Status) {
+		if p, ok := s.plans[o.Tenant+"/"+id]; ok && !p.View.Status.Ended() {
 			return false
 		}
 	}
@@ -156,5 +156,5 @@ func (s *State) PlanEnded(o Intent) bool {
 			return false
 		}
 	}
-	return !ok || final(t.plan.View.Status)
+	return !ok || t.plan.View.Status.Ended()
 }

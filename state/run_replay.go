@@ -85,7 +85,7 @@ func (v *View) replayed(o Intent, id string) (*plan, error) {
 	switch {
 	case !ok || of.View.Run == nil || of.View.UserID != o.User && !Covers(v.capabilitiesNow(o), catalog.ReplayAnyRuns):
 		return nil, intents.Refuse(intents.TaskScope, "/intent/args/run_id", "no such run of this user: one that has ended can be repeated for 48 hours, and another user's with "+catalog.ReplayAnyRuns)
-	case !final(of.View.Status):
+	case !of.View.Status.Ended():
 		return nil, illegal("/intent/args/run_id", "the run has not ended")
 	case of.View.Revision > 1:
 		return nil, illegal("/intent/args/run_id", "the run was patched: start one of a definition with the patch instead")

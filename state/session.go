@@ -71,7 +71,7 @@ func (v *View) mayTurn(o Intent, p *plan, a catalog.PlanOpen) error {
 // opened. A plan that nobody claimed answers none.
 func (p *plan) answers(kind string, now time.Time) bool {
 	switch closed := p.View.CompletedAt; {
-	case !final(p.View.Status):
+	case !p.View.Status.Ended():
 		return true
 	case p.View.Epoch == 0:
 		return false

@@ -162,7 +162,7 @@ func Open(r io.Reader) (*State, error) {
 		if err := lines.Decode(p); err != nil {
 			return nil, fmt.Errorf("state: %w", err)
 		}
-		if final(p.View.Status) && p.View.CompletedAt == nil {
+		if p.View.Status.Ended() && p.View.CompletedAt == nil {
 			return nil, errors.New("state: a closed plan without the time of its close")
 		}
 		if slices.Contains(p.Tasks, nil) || slices.Contains(p.Calls, nil) || slices.Contains(p.IntentHistory, nil) || p.Runs.lacks() {
@@ -213,7 +213,7 @@ func (s *State) putPlan(p *plan) {
 	s.plans[p.View.TenantID+"/"+p.View.PlanID] = p
 	s.putTurn(p)
 	s.putRouted(p)
-	if !final(p.View.Status) {
+	if !p.View.Status.Ended() {
 		s.putOpen(p)
 	} else {
 		s.leaving.closed = append(s.leaving.closed, closedPlan{*p.View.CompletedAt, p})

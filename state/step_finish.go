@@ -127,6 +127,10 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 		}
 	case "insufficient":
 		s.Status = catalog.StepInsufficient
+		if a.Cause == catalog.NeedsPlan && p.View.Revision == 1 && p.View.Agent == "" && p.View.Status == catalog.PlanExecuting {
+			p.View.Status = catalog.PlanReplanning // for the first time: this is no replan
+			return
+		}
 		p.replan(s, "insufficient", a.Reason, at)
 	default:
 		if p.Run != nil {

@@ -115,8 +115,10 @@ type Call struct {
 
 // Event is a piece of a reply while it is streamed.
 type Event struct {
-	Text  string // the next piece of the text
-	Reset bool   // the text so far is withdrawn: the reply begins anew
+	Text  string // the next piece
+	Reset bool   // what was written so far is withdrawn: the reply begins anew
+	Tool  string // Text is the next piece of the arguments of a call of it; empty: of the reply's text
+	Call  int    // of a Tool: which call of the reply
 }
 
 // Response is a whole reply.

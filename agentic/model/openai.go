@@ -126,10 +126,10 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 	}
 	resp := &Response{Model: o.Name()}
 	shown := false
-	say := func(text string) {
+	say := func(e Event) {
 		if on != nil {
 			shown = true
-			on(Event{Text: text})
+			on(e)
 		}
 	}
 	withdraw := func() {

@@ -14,7 +14,7 @@ import (
 
 // reading assembles one reply, from the chunks of a stream or from a whole one.
 type reading struct {
-	say func(string)
+	say func(Event)
 	// withdraw takes back what was said.
 	withdraw func()
 	tools    []Tool
@@ -204,7 +204,7 @@ func (r *reading) show(text string) {
 		r.held = callWritten(r.text.String(), r.shown)
 	}
 	if r.held > r.shown {
-		r.say(r.text.String()[r.shown:r.held])
+		r.say(Event{Text: r.text.String()[r.shown:r.held]})
 		r.shown = r.held
 	}
 }
@@ -234,6 +234,9 @@ func (r *reading) addCall(index int64, id, name, arguments, raw string) error {
 		p.name += name
 	}
 	p.arguments.WriteString(arguments)
+	if arguments != "" {
+		r.say(Event{Text: arguments, Tool: p.name, Call: slices.Index(r.parts, p)})
+	}
 	return nil
 }
 
@@ -319,7 +322,7 @@ func (r *reading) finished() *Error {
 		return err
 	}
 	if r.held = r.text.Len(); r.held > r.shown {
-		r.say(r.text.String()[r.shown:])
+		r.say(Event{Text: r.text.String()[r.shown:]})
 	}
 	end, known := endings[strings.ToLower(r.finish)]
 	blank := strings.TrimSpace(r.text.String()) == ""
@@ -338,7 +341,7 @@ func (r *reading) finished() *Error {
 		}
 	case end == cut && !blank:
 		r.text.WriteString(cutMark)
-		r.say(cutMark)
+		r.say(Event{Text: cutMark})
 	case end != whole:
 		return &Error{Reason: string(end), Retryable: end == spoiled}
 	case len(r.parts) > 0:

@@ -75,7 +75,9 @@ func (h *collector) on(e Event) {
 		h.resets++
 		return
 	}
-	h.pieces = append(h.pieces, e.Text)
+	if e.Tool == "" {
+		h.pieces = append(h.pieces, e.Text)
+	}
 }
 
 func (h *collector) text() string { return strings.Join(h.pieces, "") }

@@ -114,8 +114,7 @@ func (l *Logs) read(ctx context.Context, s *stream) (bus.LogsReply, error) {
 	for _, of := range slices.Sorted(maps.Keys(open)) {
 		r.live(of, open[of], plan)
 	}
-	closed := plan.Status == catalog.PlanComplete || plan.Status == catalog.PlanFailed
-	r.reply.Ended = closed && doc.Position < s.watermark.reached
+	r.reply.Ended = plan.Status.Ended() && doc.Position < s.watermark.reached
 	return r.reply, nil
 }
 

@@ -68,7 +68,7 @@ func (m *memory) hits(ctx context.Context, o *executors.Intent, index string, q 
 		if err := json.Unmarshal(doc.Body, &d); err != nil {
 			return nil, executors.Fail(intents.ExecutorFailed, "a stored document cannot be read")
 		}
-		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: visible.Cut(d.Text+d.Content, hitText), Source: d.Source, Sources: d.Sources, CreatedAt: d.CreatedAt, Edges: d.Edges}
+		hit := catalog.MemoryHit{Key: d.Key, Scope: catalog.ScopeMoment, Text: visible.Cut(d.Text+d.Content, catalog.MaxLine), Source: d.Source, Sources: d.Sources, CreatedAt: d.CreatedAt, Edges: d.Edges}
 		if index == storage.IndexMessages {
 			hit.Key, hit.Scope = doc.ID, "message"
 		}
@@ -81,6 +81,7 @@ func (m *memory) hits(ctx context.Context, o *executors.Intent, index string, q 
 func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*executors.Result, error) {
 	user, index, id := o.Ticket.Actor.UserID, storage.IndexMoments, momentID(o.Ticket.Actor.UserID, key)
 	var data any
+	var notes string
 	var sources []intents.Source
 	switch strings.Count(key, ":") {
 	case 0:
@@ -104,13 +105,13 @@ func (m *memory) lookup(ctx context.Context, o *executors.Intent, key string) (*
 		if err != nil {
 			return nil, err
 		}
-		data, sources = json.RawMessage(r.Text), r.Sources
+		data, notes, sources = json.RawMessage(r.Text), r.Notes, r.Sources
 	}
 	raw, err := json.Marshal(data)
 	if err != nil {
 		return nil, err
 	}
-	found := catalog.ReadMemoryResult{Key: key}
+	found := catalog.ReadMemoryResult{Key: key, Notes: notes}
 	found.Data, found.Reference, err = m.inlineOrFile(ctx, o, raw)
 	return &executors.Result{Value: catalog.MemoryQueryResult{ReadMemoryResult: &found}, Sources: sources}, err
 }

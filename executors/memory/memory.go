@@ -85,6 +85,7 @@ type record struct {
 	Plan        string           `json:"plan_id,omitempty"`
 	LockedBy    string           `json:"locked_by,omitempty"`
 	Text        string           `json:"text"` // the data as JSON
+	Notes       string           `json:"notes,omitempty"`
 	StepIndex   int              `json:"step_index,omitempty"`
 	Ask         string           `json:"ask,omitempty"` // the call that asked for the task; empty: it is the step's own
 	LockExpires *time.Time       `json:"lock_expires,omitempty"`

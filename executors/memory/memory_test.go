@@ -135,7 +135,9 @@ func taskRead(scope *intents.TaskScopeClaim, key string) executortest.Intent {
 func TestWriteThenConfirm(t *testing.T) {
 	b := open(t)
 	var wrote catalog.WriteMemoryResult
-	r := b.Must(t, write(task("task_1", 1), "strongest", rows), &wrote)
+	noted := write(task("task_1", 1), "strongest", rows)
+	noted.Args = catalog.WriteMemory{Label: "strongest", Data: json.RawMessage(rows), Notes: "Two are doubtful."}
+	r := b.Must(t, noted, &wrote)
 	want := catalog.WriteMemoryResult{Key: "acme:sess_1:task_1:strongest", SizeBytes: int64(len(rows)), Validated: true}
 	if wrote != want {
 		t.Errorf("%+v, want %+v", wrote, want)
@@ -149,7 +151,7 @@ func TestWriteThenConfirm(t *testing.T) {
 	}
 	var got catalog.ReadMemoryResult
 	b.Must(t, read(want.Key, true), &got)
-	if string(got.Data) != rows || got.Reference != nil {
+	if string(got.Data) != rows || got.Notes != "Two are doubtful." || got.Reference != nil {
 		t.Errorf("read %s", got.Data)
 	}
 	// Confirmed: another task of another step takes the lock at once.

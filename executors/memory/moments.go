@@ -44,8 +44,8 @@ func momentID(user, key string) string { return user + "/" + key }
 // before the write leaves nothing, and the intent may be repeated.
 func (m *memory) writeMoment(ctx context.Context, o *executors.Intent, args catalog.WriteMemory) (*executors.Result, error) {
 	actor, session := o.Ticket.Actor, o.Context.SessionID
-	if o.Ticket.Scope != nil || session == "" || !labels.MatchString(args.Label) {
-		return nil, executors.Fail(intents.MalformedArgs, "a manager writes moments, under a label and in a session")
+	if o.Ticket.Scope != nil || session == "" || args.Notes != "" || !labels.MatchString(args.Label) {
+		return nil, executors.Fail(intents.MalformedArgs, "a manager writes moments, under a label and in a session, without notes")
 	}
 	full := session + ":" + args.Label
 	doc := moment{

@@ -17,7 +17,6 @@ import (
 const (
 	defaultTopK = 5
 	maxTopK     = 50
-	hitText     = 2 << 10 // bytes of a memory in an answer
 )
 
 // query finds memories near a text, best first: only those that read_memory would return to the
@@ -122,7 +121,7 @@ func (m *memory) search(ctx context.Context, o *executors.Intent, q storage.Quer
 		if err := json.Unmarshal(doc.Body, &r); err != nil || isLock(r) || r.expired(m.Now()) || !readable(o, r) {
 			continue
 		}
-		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: visible.Cut(r.Text, hitText), Source: r.Source, Sources: r.Sources, CreatedAt: r.CreatedAt}
+		hit := catalog.MemoryHit{Key: r.Key, Scope: r.Scope, Text: visible.Cut(r.Text, catalog.MaxLine), Source: r.Source, Sources: r.Sources, CreatedAt: r.CreatedAt}
 		if q.Vector != nil {
 			if doc.Score <= 0 {
 				continue // it has nothing in common with the text

@@ -37,7 +37,7 @@ func (m *memory) read(ctx context.Context, o *executors.Intent, args catalog.Rea
 			return nil, executors.Store(err)
 		}
 	}
-	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Reference: ref}, Sources: r.Sources}, nil
+	return &executors.Result{Value: catalog.ReadMemoryResult{Key: r.Key, Data: data, Notes: r.Notes, Reference: ref}, Sources: r.Sources}, nil
 }
 
 // readable is a memory that the intent may read.

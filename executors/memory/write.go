@@ -111,7 +111,7 @@ func (m *memory) draft(o *executors.Intent, args catalog.WriteMemory) (record, e
 	ends := now.Add(ttl)
 	full := key(actor.Tenant, session, task.Task, args.Label)
 	return record{
-		ID: full, Key: full, Tenant: actor.Tenant, Session: session, Task: task.Task, User: actor.UserID, Scope: scope,
+		ID: full, Key: full, Tenant: actor.Tenant, Session: session, Task: task.Task, User: actor.UserID, Scope: scope, Notes: args.Notes,
 		Source: o.ID, Sources: o.Ticket.Sources, Skills: task.Skills, Plan: task.Plan, StepIndex: task.Step, Ask: task.Ask, CreatedAt: now, TTLAt: &ends,
 	}, nil
 }

@@ -50,6 +50,7 @@ var eventKinds = map[string]string{
 	"plan.persisted":     EventsOfSteps,
 	"plan.complete":      EventsOfSteps,
 	"plan.failed":        EventsOfSteps,
+	"plan.needs_input":   EventsOfSteps,
 	"replan.triggered":   EventsOfSteps,
 	"step_N.started":     EventsOfSteps,
 	"step_N.complete":    EventsOfSteps,

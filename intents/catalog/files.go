@@ -6,7 +6,8 @@ import (
 	"aob.dev/writ/intents"
 )
 
-// SampleLines is how many lines a sample has, MaxLine where each is cut.
+// SampleLines is how many lines a sample has, MaxLine where each is cut, and so is the text of a hit
+// of memory.query.
 const (
 	SampleLines = 20
 	MaxLine     = 2 << 10

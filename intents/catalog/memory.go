@@ -21,6 +21,7 @@ type WriteMemory struct {
 	Label string          `json:"label"` // [a-z0-9_]{1,64}
 	Data  json.RawMessage `json:"data,omitempty"`
 	From  string          `json:"from,omitempty"`
+	Notes string          `json:"notes,omitempty"` // beside the data, for who answers or plans
 	Scope string          `json:"scope,omitempty"` // session (default), user, tenant, moment
 }
 
@@ -70,8 +71,9 @@ type Reference struct {
 
 // ReadMemoryResult is the result of read_memory: Data, or a Reference for a task.
 type ReadMemoryResult struct {
-	Key  string          `json:"key"`
-	Data json.RawMessage `json:"data,omitempty"`
+	Key   string          `json:"key"`
+	Data  json.RawMessage `json:"data,omitempty"`
+	Notes string          `json:"notes,omitempty"`
 	*Reference
 }
 
@@ -101,6 +103,9 @@ const (
 	ByEdges   = "edges"   // from moment to moment
 )
 
+// MaxRows bounds the rows of a statement.
+const MaxRows = 100
+
 // MemoryHit is one memory found; in a Mode also a moment or a message.
 type MemoryHit struct {
 	Key       string    `json:"key"`
@@ -123,5 +128,5 @@ type MemoryQueryResult struct {
 	Reason   string      `json:"reason,omitempty"`   // by words: why not by vectors
 
 	*ReadMemoryResult
-	Rows []map[string]any `json:"rows,omitzero"` // at most 100
+	Rows []map[string]any `json:"rows,omitzero"` // at most MaxRows
 }

@@ -47,12 +47,12 @@ type PlanOpen struct {
 	APIKey string `json:"api_key,omitempty"`
 }
 
-// PlanClose are the arguments of plan.close. Response belongs to complete,
-// Failure to failed.
+// PlanClose are the arguments of plan.close. Response belongs to complete, and as the question to
+// needs_input; Failure to failed.
 type PlanClose struct {
 	PlanID   string   `json:"plan_id"`
 	Epoch    int      `json:"epoch"`
-	Status   string   `json:"status"` // complete, failed
+	Status   string   `json:"status"` // complete, failed, needs_input
 	Response string   `json:"response,omitempty"`
 	Failure  *Failure `json:"failure,omitempty"`
 	Usage    []Usage  `json:"usage,omitempty"` // that no earlier intent of the plan reported
@@ -212,7 +212,7 @@ type StepFinish struct {
 	Usage      []Usage `json:"usage,omitempty"`
 
 	Completed json.RawMessage `json:"completed,omitempty"` // null, of insufficient: there is no result
-	Cause     string          `json:"cause,omitempty"`     // SkillTimeout, of insufficient and failed: the last skill did not answer in time
+	Cause     string          `json:"cause,omitempty"`     // of insufficient and failed: SkillTimeout, or NeedsPlan
 
 	Components string   `json:"components,omitempty"` // of the reply, as JSON: [{name, props}]
 	Dropped    []string `json:"dropped,omitempty"`    // agents that exceeded the limit and were not asked
@@ -220,8 +220,11 @@ type StepFinish struct {
 	WorkflowComplete bool `json:"workflow_complete,omitempty"`
 }
 
-// SkillTimeout is why a step failed whose last skill did not answer in time.
-const SkillTimeout = "skill_timeout"
+// Causes of a step's end without a result.
+const (
+	SkillTimeout = "skill_timeout" // the last skill did not answer in time
+	NeedsPlan    = "needs_plan"    // the look-up is over: a plan carries the request out
+)
 
 // Cancel are the arguments of cancel.
 type Cancel struct {
@@ -264,7 +267,14 @@ const (
 	PlanReplanning PlanStatus = "replanning"
 	PlanComplete   PlanStatus = "complete"
 	PlanFailed     PlanStatus = "failed"
+	PlanNeedsInput PlanStatus = "needs_input" // it has ended with a question to its user
 )
+
+// EndedPlan are the states of plans that no transition can change any more.
+var EndedPlan = []PlanStatus{PlanComplete, PlanFailed, PlanNeedsInput}
+
+// Ended reports whether the plan has ended.
+func (s PlanStatus) Ended() bool { return slices.Contains(EndedPlan, s) }
 
 // The states of steps.
 const (

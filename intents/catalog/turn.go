@@ -25,6 +25,7 @@ type TurnContext struct {
 	TimeZone        string        `json:"time_zone,omitempty"` // of the IANA database
 	SessionName     string        `json:"session_name,omitempty"`
 	SessionMetadata string        `json:"session_metadata,omitempty"`
+	ActionTypes     []string      `json:"action_types,omitempty"` // that the client can do or show
 }
 
 // Transient are the texts of a request for the prompts of its turn that no record keeps once the

@@ -198,7 +198,7 @@ func (c *command) sample(to client.Client, share float64, by model.Model, least 
 			return nil, err
 		}
 		for _, p := range page.Plans {
-			if !slices.Contains([]catalog.PlanStatus{catalog.PlanComplete, catalog.PlanFailed}, p.Status) || !eval.Sampled(p.PlanID, share) {
+			if !p.Status.Ended() || !eval.Sampled(p.PlanID, share) {
 				continue
 			}
 			seen := eval.Outcome{PlanID: p.PlanID, Status: string(p.Status), Answer: p.Response}

@@ -106,7 +106,7 @@ func (t *turnView) end(ctx context.Context, c client.Client) (err error) {
 	if t.Status == "held" && !t.asJSON {
 		t.sayPendingApproval()
 	}
-	if err != nil || t.Status == "complete" || t.Status == "held" {
+	if err != nil || t.Status == "complete" || t.Status == "needs_input" || t.Status == "held" {
 		return err
 	}
 	if !t.asJSON {

@@ -60,6 +60,7 @@ func TestRun(t *testing.T) {
 			ExitOK, "**Ten**<U+001B>[2J\n", "· step 1 started: count\n· step 2 paused\n",
 			[]string{"data", "plan_id", "response", "status"},
 		},
+		{"needs_input", []string{frame("answer", `{"response":"Which ten?"}`), done("needs_input")}, ExitOK, "Which ten?\n", "", []string{"plan_id", "response", "status"}},
 		{"failed", []string{refused1, done("failed")}, ExitNo, "I could not.\n", "", []string{"failure", "plan_id", "response", "status"}},
 		{
 			"held",

@@ -9,7 +9,7 @@ import (
 // Turn is a turn of a plan, as its frames report it.
 type Turn struct {
 	PlanID     string          `json:"plan_id"`
-	Status     string          `json:"status"` // "held": the plan waits for approval
+	Status     string          `json:"status"` // "held": the plan waits for approval; "needs_input": the response asks the user
 	Response   string          `json:"response,omitempty"`
 	Data       json.RawMessage `json:"data,omitempty"`
 	Failure    json.RawMessage `json:"failure,omitempty"`

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"fmt"
+	"net/http"
 	"slices"
 	"strings"
 	"testing"
@@ -109,12 +110,14 @@ func TestElevenSteps(t *testing.T) {
 	for _, tt := range []struct {
 		name  string
 		plans []model.Call
-		steps int // of the plan in the end; 0: it failed
+		steps int // of the plan in the end; 0: there is none
+		ends  string
 	}{
-		{"corrected", []model.Call{many(1, 11), many(1, 2)}, 2},
-		{"ten are allowed", []model.Call{many(1, 10)}, 10},
-		{"said three times", []model.Call{many(1, 11), many(1, 11), many(1, 11)}, 0},
-		{"said to be too much", []model.Call{many(1, 11), infeasible("It takes more steps than there may be.")}, 0},
+		{"corrected", []model.Call{many(1, 11), many(1, 2)}, 2, "complete"},
+		{"ten are allowed", []model.Call{many(1, 10)}, 10, "complete"},
+		{"said three times", []model.Call{many(1, 11), many(1, 11), many(1, 11)}, 0, "failed"},
+		{"said to be too much", []model.Call{many(1, 11), infeasible("It takes more steps than there may be.")}, 0, "failed"},
+		{"the user is asked", []model.Call{many(1, 11), call("plan", `{"ask":"Which ten of them?"}`)}, 0, "needs_input"},
 	} {
 		t.Run(tt.name, func(t *testing.T) {
 			said := 0
@@ -131,15 +134,41 @@ func TestElevenSteps(t *testing.T) {
 				t.Errorf("the model was asked %d times", said)
 			}
 			if tt.steps > 0 {
-				if got.Status != "complete" || len(got.Plan.Steps) != tt.steps {
+				if got.Status != tt.ends || len(got.Plan.Steps) != tt.steps {
 					t.Fatalf("%s with %d steps: %s", got.Status, len(got.Plan.Steps), got.Reason)
 				}
 				return
 			}
-			if got.Status != "failed" || got.Failure == nil || len(got.called("plan")) != 0 || len(got.called("step")) != 0 {
+			if got.Status != tt.ends || (got.Failure == nil) != (tt.ends == "needs_input") || len(got.called("plan")) != 0 || len(got.called("step")) != 0 {
 				t.Errorf("%s, failure %+v, %d plans", got.Status, got.Failure, len(got.called("plan")))
 			}
+			if tt.ends == "needs_input" {
+				s.answers(m, got)
+			}
 		})
+	}
+}
+
+// answers sends the answer to a turn's question in its session: the planner's model reads both. Clients
+// of OpenAI's API read the question as the answer.
+func (s *system) answers(m *mind, asked turn) {
+	s.t.Helper()
+	if asked.Response != "Which ten of them?" || asked.Plan.Status != catalog.PlanNeedsInput || asked.Plan.Response != asked.Response {
+		s.t.Errorf("asked %q, plan %s %q", asked.Response, asked.Plan.Status, asked.Plan.Response)
+	}
+	var next turn
+	s.call(s.as("ana"), http.MethodPost, "/agent/run", map[string]string{"message": "The last ten.", "session_id": asked.SessionID}, &next)
+	if next.Status != "needs_input" || !m.requested("The last ten.") || !m.requested(asked.Response) {
+		s.t.Errorf("the next turn is %s: %s", next.Status, next.Reason)
+	}
+	var chat struct {
+		Choices []struct {
+			Message struct{ Content string } `json:"message"`
+		} `json:"choices"`
+	}
+	s.call(s.as("ana"), http.MethodPost, "/v1/chat/completions", json.RawMessage(`{"model":"planner","messages":[{"role":"user","content":"List it"}]}`), &chat)
+	if len(chat.Choices) != 1 || chat.Choices[0].Message.Content != asked.Response {
+		s.t.Errorf("a client of OpenAI's API reads %+v", chat)
 	}
 }
 

@@ -14,6 +14,8 @@ import (
 	"strings"
 
 	"go.yaml.in/yaml/v3"
+
+	"aob.dev/writ/intents/catalog"
 )
 
 // Set is one file of cases.
@@ -141,7 +143,7 @@ const complete = "complete"
 func (c Case) Judge(s Outcome) (wrong []string) {
 	say := func(format string, a ...any) { wrong = append(wrong, fmt.Sprintf(format, a...)) }
 	switch {
-	case c.Refused && s.Status != complete && s.Status != "failed", !c.Refused && s.Status != complete:
+	case c.Refused && !catalog.PlanStatus(s.Status).Ended(), !c.Refused && s.Status != complete:
 		say("the plan is %s: %s", s.Status, s.Answer)
 	case c.Refused && s.Status == complete && len(s.Tools) > 0:
 		say("was done: %s", strings.Join(s.Tools, ", "))

@@ -201,6 +201,11 @@ func Cut(s string, n int) string {
 	return s[:n] + cutMark
 }
 
+// IsCut reports whether Cut may have shortened a text to n bytes.
+func IsCut(s string, n int) bool {
+	return len(s) <= n && len(s) > n-len(cutMark)-utf8.UTFMax && strings.HasSuffix(s, cutMark)
+}
+
 // Line is a text that others wrote in one line of at most n bytes, with control characters
 // escaped, so that it can neither write to a terminal nor forge a line of a log.
 func Line(s string, n int) string {

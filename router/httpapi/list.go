@@ -97,7 +97,7 @@ type values struct {
 
 // accepted are the values of the parameters of lists.
 var accepted = map[string]values{
-	"status":       oneOf(catalog.PlanPending, catalog.PlanPlanning, catalog.PlanExecuting, catalog.PlanReplanning, catalog.PlanComplete, catalog.PlanFailed),
+	"status":       oneOf(catalog.PlanPending, catalog.PlanPlanning, catalog.PlanExecuting, catalog.PlanReplanning, catalog.PlanComplete, catalog.PlanFailed, catalog.PlanNeedsInput),
 	"kind":         oneOf(catalog.KindAgent, catalog.KindWorkflow),
 	"workflow_id":  names,
 	"name":         names,

@@ -155,8 +155,13 @@ func planClosed(s state.Intent, after *catalog.PlanView) []event {
 	if after == nil {
 		return nil
 	}
-	if after.Status == catalog.PlanComplete {
-		return []event{{"plan.complete", map[string]any{"steps": len(after.Steps), "replan_count": after.ReplanCount}}, {"reply.sent", map[string]any{"size_bytes": s.TextSize("response")}}}
+	about, sent := map[string]any{"steps": len(after.Steps), "replan_count": after.ReplanCount}, event{"reply.sent", map[string]any{"size_bytes": s.TextSize("response")}}
+	switch after.Status {
+	case catalog.PlanComplete:
+		return []event{{"plan.complete", about}, sent}
+	case catalog.PlanNeedsInput:
+		return []event{{"plan.needs_input", about}, sent}
+	default:
 	}
 	reason := ""
 	if after.Failure != nil {

@@ -18,7 +18,7 @@ import (
 type stepResult struct {
 	Step    catalog.PlanStep `json:"step"`
 	Result  json.RawMessage  `json:"result"`
-	Partial bool             `json:"partial"`
+	Partial bool             `json:"more"`
 	Rows    int              `json:"rows"`
 }
 

@@ -285,6 +285,7 @@ export class Plans {
     if (t.step.status === "held") t.plan.turning = false;
     if (status === "held") return;
     if (status === "done") t.plan.effects = t.plan.effects.filter((e) => e.step !== t.step.step || e.revision !== t.revision);
+    else if (o.args.cause === "needs_plan" && status === "insufficient" && t.plan.revision === 1 && t.plan.status === "executing" && !t.plan.agent) t.plan.status = "replanning";
     else this.replan(t.plan);
   }
 
@@ -293,6 +294,7 @@ export class Plans {
     must(o.args.status !== "complete" || !p.graph || this.runs.over(p), "a run is complete when each node has ended well");
     const all = p.graph || p.status === "executing" && p.steps.every((s) => s.status === "done");
     must(o.args.status !== "complete" || all, "a plan is complete when all its steps are done");
+    must(o.args.status !== "needs_input" || !(p.graph || p.agent), "only a planner's plan asks its user");
     const told = (p.steps.length > 0 && !p.agent) || typeof p.answer !== "string" || typeof o.args.response !== "string" || o.args.response === p.answer;
     must(o.args.status !== "complete" || told, "a plan without steps is closed with its answer");
     this.budgets.report(p, o.args.usage);

@@ -232,6 +232,12 @@ func (p *Plan) Fail() *intents.Answer {
 	}))
 }
 
+// Asks closes the plan with a question to its user.
+func (p *Plan) Asks(question string) *intents.Answer {
+	p.Helper()
+	return p.Do(p.intent(p.Manager, "plan.close", catalog.PlanClose{PlanID: p.ID, Epoch: p.Epoch, Status: "needs_input", Response: question}))
+}
+
 // CancelIntent is cancel by a signer.
 func (p *Plan) CancelIntent(by intents.Signer) Intent {
 	return p.intent(by, "cancel", catalog.Cancel{PlanID: p.ID})

@@ -116,7 +116,7 @@ func (k *Walk) any(kind int) Intent {
 		if a.Status == "done" {
 			a.MemoryKey = task.MemoryKey("result")
 		} else {
-			a.Reason = "the walk"
+			a.Reason, a.Cause = "the walk", catalog.NeedsPlan
 		}
 		return task.Intent("step.finish", a)
 	default:

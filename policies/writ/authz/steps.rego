@@ -2,12 +2,12 @@ package writ.authz
 
 # METADATA
 # title: Work on a plan that has ended
-# description: The plan of this task is complete or failed.
+# description: The plan of this task is complete or failed, or has asked its user.
 # custom:
 #   id: writ.plan.ended
 deny contains words(rego.metadata.rule()) if {
 	input.signer.role == "task"
-	input.plan.status in {"complete", "failed"}
+	input.plan.status in {"complete", "failed", "needs_input"}
 }
 
 # METADATA

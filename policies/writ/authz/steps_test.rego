@@ -13,7 +13,7 @@ script := object.union(object.remove(call, ["intent"]), {"intent": {
 }})
 
 test_ended_plan if {
-	every status in ["complete", "failed"] {
+	every status in ["complete", "failed", "needs_input"] {
 		late := object.union(call, {"plan": {"status": status}})
 		deny := authz.deny with input as late with data.directory as directory({})
 		ids(deny) == {"writ.plan.ended"}
