@@ -14,9 +14,6 @@ import (
 // errLeaked means that a reply has a call as text.
 var errLeaked = errors.New("call as text")
 
-// askAgain is the message to a model that has written a call as text.
-const askAgain = "Your last reply had a tool call as text, which is not executed. Call the tool through the interface for tool calls, or answer in plain text."
-
 // callMarks begin a call that is written as text.
 var callMarks = []string{"<tool_call>", "<tool_calls>", "<function=", "<function_calls>", "<invoke ", "<|tool_call", "<|python_tag|>", "[TOOL_CALLS]", "<｜tool▁call", "<｜DSML｜"}
 

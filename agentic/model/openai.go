@@ -125,7 +125,7 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 		return err == nil && (next.streamed != req.streamed || !bytes.Equal(next.body, req.body))
 	}
 	resp := &Response{Model: o.Name()}
-	shown := false
+	shown, begun := false, "" // begun is a text that goes on
 	say := func(e Event) {
 		if on != nil {
 			shown = true
@@ -136,7 +136,19 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 		if shown {
 			on(Event{Reset: true})
 			shown = false
+			if begun != "" {
+				say(Event{Text: begun})
+			}
 		}
+	}
+	end := func(got *reading) (*Response, error) {
+		if got.atLimit {
+			got.text.WriteString(cutMark)
+			say(Event{Text: cutMark})
+		}
+		got.fill(resp, r)
+		resp.Text = begun + resp.Text
+		return resp, nil
 	}
 	begin := o.now()
 	backoff := firstBackoff
@@ -147,8 +159,13 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 		if failed == nil {
 			o.learn(ctx, as)
 			o.doubt(ctx, len(req.body), got.usage)
-			got.fill(resp, r)
-			return resp, nil
+			if got.atLimit && begun == "" && r.MaxTokens == 0 {
+				begun = got.text.String()
+				r.Messages = append(slices.Clip(r.Messages), Message{Role: RoleAssistant, Text: begun}, Message{Role: RoleUser, Text: askOn})
+				req, _ = o.encode(r, as) // so were the others
+				continue
+			}
+			return end(got)
 		}
 		more := got.failure.adaptation(changes)
 		if got.unstreamed {
@@ -159,17 +176,21 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			req, _ = o.encode(r, as) // encoded before
 			continue
 		}
-		delay := got.retryAfter
+		delay, again := got.retryAfter, correctionOf[failed.Err]
 		switch {
-		case errors.Is(failed, errLeaked):
-			r.Messages = append(slices.Clip(r.Messages), Message{Role: RoleUser, Text: askAgain})
+		case again != "":
+			r.Messages = append(slices.Clip(r.Messages), Message{Role: RoleUser, Text: again})
 			req, _ = o.encode(r, as) // so were the others
 		case delay == 0:
 			delay = backoff
 			backoff *= 2
 		}
 		if !failed.Retryable || n == maxAttempts || !o.worthWaiting(ctx, delay) || o.wait(ctx, delay) != nil {
-			return resp, failed
+			if begun == "" || ctx.Err() != nil {
+				return resp, failed
+			}
+			withdraw() // what came since is not whole
+			return end(&reading{atLimit: true})
 		}
 		n++
 		withdraw()

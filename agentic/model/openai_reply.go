@@ -2,6 +2,7 @@ package model
 
 import (
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -30,6 +31,7 @@ type reading struct {
 	finish   string
 	refused  bool
 	thought  bool  // it has begun with a thought without its opening tag
+	atLimit  bool  // its text reached the limit of tokens
 	usage    Usage // if the server reports it
 
 	// Of an attempt that failed:
@@ -312,6 +314,18 @@ var endings = map[string]ending{
 	"error": spoiled, "malformed_function_call": spoiled, "insufficient_system_resource": spoiled, "network_error": spoiled,
 }
 
+// errCallCut means that the only calls of a reply reached the limit of tokens.
+var errCallCut = errors.New("call cut off")
+
+// askOn has a text that reached the limit of tokens go on, once. After that its end is marked.
+const askOn = "Your last reply reached the limit of tokens. Go on exactly where it ends. Repeat nothing."
+
+// correctionOf is what a model is told of a reply that it is asked for again.
+var correctionOf = map[error]string{
+	errLeaked:  "Your last reply had a tool call as text, which is not executed. Call the tool through the interface for tool calls, or answer in plain text.",
+	errCallCut: "Your last reply reached the limit of tokens in the middle of a tool call, which is not executed. Make the call again, with shorter arguments.",
+}
+
 // cutMark ends a text that reached the limit of tokens.
 const cutMark = "\n\n[cut off: the model's limit of tokens was reached]"
 
@@ -337,11 +351,10 @@ func (r *reading) finished() *Error {
 	case end == cut && len(r.parts) > 0:
 		r.parts = slices.DeleteFunc(r.parts, func(p *callParts) bool { return !p.whole() })
 		if len(r.parts) == 0 {
-			return &Error{Reason: string(cut)}
+			return &Error{Reason: string(cut), Retryable: true, Err: errCallCut}
 		}
 	case end == cut && !blank:
-		r.text.WriteString(cutMark)
-		r.say(Event{Text: cutMark})
+		r.atLimit = true
 	case end != whole:
 		return &Error{Reason: string(end), Retryable: end == spoiled}
 	case len(r.parts) > 0:

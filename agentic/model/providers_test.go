@@ -127,9 +127,25 @@ var providerTasks = []struct {
 	}},
 	{"token limit", func(t *testing.T, c *client) {
 		t.Helper()
-		r, err := c.ask(t, Request{}, nil, answer{text: "it is fo", finish: c.server.p.cut})
-		if err != nil || r.Text != "it is fo"+cutMark {
-			t.Errorf("%+v, %v", r, err)
+		cut := c.server.p.cut
+		for _, one := range []struct {
+			ask     Request
+			answers []answer
+			text    string
+			calls   []string
+		}{
+			{Request{}, []answer{{text: "it is fo", finish: cut}, {text: "rty two"}}, "it is forty two", nil},
+			{Request{}, []answer{{text: "it is fo", finish: cut}, {text: "rty ", finish: cut}}, "it is forty " + cutMark, nil},
+			{Request{}, []answer{{text: "it is fo", finish: cut}, {refusal: "no"}}, "it is fo" + cutMark, nil},
+			{Request{MaxTokens: 3}, []answer{{text: "it is fo", finish: cut}}, "it is fo" + cutMark, nil},
+			{Request{Tools: lookTools()}, []answer{{text: "I look.", calls: []string{`{"n":`}, finish: cut}, {calls: []string{`{"n":1}`}}}, "", []string{`{"n":1}`}},
+			{Request{Tools: lookTools()}, []answer{{calls: []string{`{"n":1}`, `{"n":`}, finish: cut}}, "", []string{`{"n":1}`}},
+		} {
+			var h collector
+			r, err := c.ask(t, one.ask, h.on, one.answers...)
+			if wantCalls(t, r, err, one.calls...); r.Text != one.text || h.text() != one.text {
+				t.Errorf("%q, heard %q, want %q", r.Text, h.pieces, one.text)
+			}
 		}
 	}},
 	{"refusal", func(t *testing.T, c *client) {
@@ -174,6 +190,16 @@ var providerTasks = []struct {
 		r, err := c.ask(t, Request{}, h.on, answer{hangs: true}, answer{text: "fine"})
 		if err != nil || r.Text != "fine" || h.text() != "fine" {
 			t.Errorf("%+v, %v, heard %q", r, err, h.pieces)
+		}
+	}},
+	{"produce", func(t *testing.T, c *client) { // as POST /v1/produce asks: one forced call, and nothing else is read
+		t.Helper()
+		var h collector
+		schema := json.RawMessage(`{"type":"object","properties":{"type":{"type":"string"},"args":{"type":"object"},"reason":{"type":"string"}},"additionalProperties":false}`)
+		r, err := c.ask(t, Request{Tools: []Tool{{Name: "choose", Schema: schema}}, Choice: ChoiceRequired}, h.on, answer{final: `{"type":"kb.search","args":{"query":"x"}}`})
+		wantCalls(t, r, err, `{"type":"kb.search","args":{"query":"x"}}`)
+		if h.text() != "" || r.Text != "" {
+			t.Errorf("shown: %q, text %q", h.pieces, r.Text)
 		}
 	}},
 	{"takeover", func(t *testing.T, c *client) { // of a conversation that another model began
