@@ -141,7 +141,7 @@ func (w *worker) agentTools(ctx context.Context, agent *agents.Agent) (all []*to
 	calculates := agent.Has(execPythonTool.Name)
 	builtin := []*tool{
 		newTool(tool{Tool: readLinesTool, usable: w.canRead, call: called(w.readLines)}),
-		newTool(tool{Tool: execPythonTool, usable: func() bool { return calculates || w.hasLarge() }, call: called(w.python)}),
+		newTool(tool{Tool: execPythonTool, usable: func() bool { return calculates || w.hasLarge() || w.namesArtifact() }, call: called(w.python)}),
 	}
 	if len(w.others) > 0 {
 		asks, note := w.askTools(agent)
@@ -175,7 +175,9 @@ func (w *worker) manifests(ctx context.Context, names []string, atOnce int) ([]c
 }
 
 // canRead reports whether a result is not whole in the conversation.
-func (w *worker) canRead() bool { return w.hasLarge() || w.loop != nil && len(w.loop.short) > 0 }
+func (w *worker) canRead() bool {
+	return w.hasLarge() || w.namesArtifact() || w.loop != nil && len(w.loop.short) > 0
+}
 
 // hasLarge reports whether a result has come by reference.
 func (w *worker) hasLarge() bool {

@@ -203,7 +203,7 @@ func (w *worker) child(ctx context.Context, a catalog.OtherAgent, input string, 
 		return runReply{}, err
 	}
 	turn, told := w.req.Turn, detailsOf(answer)
-	turn.About, turn.Transient, turn.History, turn.Before, turn.Prior = &about, catalog.Transient{}, nil, nil, args.Context.PriorContext
+	turn.About, turn.Transient, turn.History, turn.Images, turn.Before, turn.Prior = &about, catalog.Transient{}, nil, nil, nil, args.Context.PriorContext
 	turn.Grant = w.submitter.grantOf(w.req.Turn)
 	ask, step := callOf(ctx), w.req.Step
 	step.Task, step.Skills = a.Agent, opened.Skills

@@ -93,7 +93,7 @@ func (c *conversation) openWith(ctx context.Context, running int, more func(step
 	req := runRequest{Turn: c.turn, UserTask: c.task, Soul: c.soul, Route: c.route, Only: c.plan.Agent == "" && len(c.plan.Steps) == 1}
 	more(s.Step, &req)
 	if c.plan.Agent == "" && req.Direct == nil {
-		req.Turn.History = nil
+		req.Turn.History, req.Turn.Images = nil, nil
 	}
 	if s.Agent != "" {
 		_, err = c.submitter.Submit(ctx, c.turn, Place{Step: s.Step}, "agent.get", catalog.AgentGet{}, &agent)

@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"encoding/json"
+	"errors"
 	"maps"
 	"strings"
 	"testing"
@@ -196,6 +197,34 @@ func TestInput(t *testing.T) {
 	var ran catalog.ExecPython
 	if err := json.Unmarshal(c.ofType("exec_python")[0].Args, &ran); err != nil || ran.From != c.ofType("read_memory")[0].ID {
 		t.Errorf("%+v, error %v", ran, err)
+	}
+}
+
+// TestNamedArtifact: an artifact that the user's message names is read like a result. Another one is
+// not there.
+func TestNamedArtifact(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	named, other := "cas://"+intents.Digest([]byte("a")), "cas://"+intents.Digest([]byte("b"))
+	c.on("write_temp", done(catalog.WriteTempResult{FileID: "f9", SizeBytes: 1}))
+	c.on("read_lines", done(catalog.ReadLinesResult{Lines: []string{"a"}}))
+	c.on("exec_python", printed(`{"count":1}`))
+	m := says(map[string][]any{agents.Executor: {overResult(other, "print(1)"), call("read_lines", readLinesArgs{named, 0, 1}), overResult(named, "print(1)"), write("r3")}})
+	w := tasks(c, m)
+	req := opened(c, w, time.Now().Add(time.Minute))
+	req.UserTask = "Count the words. [The whole is the text " + named + "]"
+	if got := w.run(t.Context(), req); got.Status != taskDone {
+		t.Fatalf("%+v", got)
+	}
+	var made catalog.WriteTemp
+	var read catalog.ReadLines
+	var ran catalog.ExecPython
+	files, lines, scripts := c.ofType("write_temp"), c.ofType("read_lines"), c.ofType("exec_python")
+	if len(files) != 1 || len(lines) != 1 || len(scripts) != 1 {
+		t.Fatalf("%d files, %d reads, %d scripts", len(files), len(lines), len(scripts))
+	}
+	if err := errors.Join(json.Unmarshal(files[0].Args, &made), json.Unmarshal(lines[0].Args, &read), json.Unmarshal(scripts[0].Args, &ran)); err != nil || made.From != named || read.FileID != "f9" || ran.From != "f9" {
+		t.Errorf("%+v %+v %+v, error %v", made, read, ran, err)
 	}
 }
 

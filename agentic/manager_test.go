@@ -37,11 +37,11 @@ func layer(c *core, m model.Model, roles ...string) {
 var allRoles = []string{natsserver.Task, natsserver.Planner, natsserver.Manager}
 
 // dispatchTurn gives the turn to the manager, as a gateway does.
-func dispatchTurn(c *core) {
+func dispatchTurn(c *core, images ...string) {
 	c.t.Helper()
 	turn := c.turn()
 	raw, err := c.connect(natsserver.Gateway).Request(c.t.Context(), bus.Agent("manager"), marshal(bus.PlanDispatch{
-		TurnRef: turn.TurnRef, Driver: "d1",
+		TurnRef: turn.TurnRef, Driver: "d1", Images: images,
 	}))
 	if err != nil {
 		c.t.Fatal(err)

@@ -2,6 +2,8 @@ package agentic
 
 import (
 	"encoding/json"
+	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -27,9 +29,13 @@ func request(a *agents.Agent, soul string, t Turn, now time.Time, message string
 		messages = append(messages, model.Message{Role: model.RoleAssistant, Text: t.Reminder})
 		message = t.withReminderDue(message)
 	}
+	images := slices.DeleteFunc(slices.Clone(t.Images), func(url string) bool { return url == "" })
+	if gone := len(t.Images) - len(images); gone > 0 {
+		message += fmt.Sprintf("\n[%d images, which are no longer there: ask the user for them]", gone)
+	}
 	return model.Request{
 		Agent: a.Name, System: a.System(soul, notes...), Temperature: a.Temperature, Stop: a.Stop, MaxTokens: a.MaxTokens, Effort: a.Effort, Parallel: a.Parallel,
-		Messages: append(messages, model.Message{Role: model.RoleUser, Note: momentOf(a, t, now), Text: message}),
+		Messages: append(messages, model.Message{Role: model.RoleUser, Note: momentOf(a, t, now), Text: message, Images: images}),
 	}
 }
 

@@ -91,7 +91,7 @@ func (p *plannedRun) classify(ctx context.Context, offered []catalog.OtherAgent)
 		return said, err
 	}
 	turn := p.turn
-	turn.History = nil
+	turn.History, turn.Images = nil, nil
 	chooser, own := p.cfg.Models[agents.Classifier]
 	if !own {
 		chooser = p.cfg.Model

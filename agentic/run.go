@@ -21,6 +21,7 @@ type Run struct {
 	cfg       Config
 	submitter *Submitter
 	turn      Turn
+	images    []string // that came with the dispatch, as data: URLs
 	driver    string
 	epoch     int
 	strategy  func(*Run) strategy
@@ -56,7 +57,7 @@ func newRun(cfg Config, submitter *Submitter, h bus.PlanDispatch, of func(*Run) 
 	r := &Run{
 		cfg: cfg, driver: h.Driver, epoch: h.Epoch + 1, submitter: submitter, strategy: of, held: make(map[int]runReply), patched: make(chan struct{}, 1),
 		statuses: ratelimit.New(1, batchTime, ratelimit.Unshared(64), cfg.Now),
-		turn:     Turn{TurnRef: h.TurnRef, Driver: h.Driver},
+		turn:     Turn{TurnRef: h.TurnRef, Driver: h.Driver}, images: h.Images,
 	}
 	r.kind = of(r)
 	return r

@@ -4,11 +4,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 )
@@ -30,8 +32,13 @@ func (c *conversation) historyBudget() int {
 // readSession reads the parts of the prompts that come from the request and its session. over
 // means that the turn has ended. The turn continues if a session cannot be read.
 func (c *conversation) readSession(ctx context.Context) (over bool, err error) {
-	if c.plan.Turn != nil {
-		c.turn.About, c.turn.History = c.plan.Turn, c.plan.Turn.History
+	if about := c.plan.Turn; about != nil {
+		c.turn.About, c.turn.History = about, about.History
+		if about.LeftOut > 0 {
+			mark := catalog.ChatMessage{Role: catalog.SpeakerSystem, Content: fmt.Sprintf("[%d earlier messages left out]", about.LeftOut)}
+			c.turn.History = append([]catalog.ChatMessage{mark}, about.History...)
+		}
+		c.turn.Images = imagesOf(about.Images, c.images)
 	}
 	if c.turn.SessionID == "" || len(c.turn.History) > 0 {
 		return false, nil
@@ -58,6 +65,21 @@ func (c *conversation) readSession(ctx context.Context) (over bool, err error) {
 	}
 	c.turn.Before = s.Summary
 	return false, nil
+}
+
+// imagesOf returns the images of a request as URLs. One that did not come with the dispatch is
+// empty: no record has it.
+func imagesOf(refs, came []string) []string {
+	out := slices.Clone(refs)
+	for i, ref := range refs {
+		if intents.IsDigest(ref) {
+			out[i] = ""
+			if at := slices.IndexFunc(came, func(url string) bool { return intents.Digest([]byte(url)) == ref }); at >= 0 {
+				out[i] = came[at]
+			}
+		}
+	}
+	return out
 }
 
 // remember appends the user's message and the answer to the session, and returns the answer that

@@ -84,18 +84,24 @@ func TestHistory(t *testing.T) {
 
 // TestHistoryOfTheRequest: a history in the request replaces that of the session.
 func TestHistoryOfTheRequest(t *testing.T) {
+	const png, gone = "data:image/png;base64,iVBORw0KGgo=", "data:image/png;base64,AAAA"
 	c := newCore(t)
 	managed(c)
 	answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning, Task: "And now?", Turn: &catalog.TurnContext{
 		History: []catalog.ChatMessage{{Role: "system", Content: "Be brief."}, {Role: "user", Content: "Hello"}, {Role: "agent", Content: "Good day."}},
+		LeftOut: 3, Images: []string{intents.Digest([]byte(png)), "https://example.org/a.png", intents.Digest([]byte(gone))},
 	}})
 	m := wellDone()
 	layer(c, m, allRoles...)
-	dispatchTurn(c)
+	dispatchTurn(c, "data:image/png;base64,BBBB", png) // the first is not the plan's
 	shown(c)
-	want := []model.Message{{Role: model.RoleSystem, Text: "Be brief."}, {Role: model.RoleUser, Text: "Hello"}, {Role: model.RoleAssistant, Text: "Good day."}}
-	if d := cmp.Diff(want, m.received[0].Messages[1:4]); d != "" || len(c.ofType("session.get")) != 0 {
+	want := []model.Message{{Role: model.RoleSystem, Text: "[3 earlier messages left out]"}, {Role: model.RoleSystem, Text: "Be brief."}, {Role: model.RoleUser, Text: "Hello"}, {Role: model.RoleAssistant, Text: "Good day."}}
+	if d := cmp.Diff(want, m.received[0].Messages[1:5]); d != "" || len(c.ofType("session.get")) != 0 {
 		t.Errorf("(-want +got):\n%s", d)
+	}
+	asked := m.received[0].Messages[5]
+	if !slices.Equal(asked.Images, []string{png, "https://example.org/a.png"}) || !strings.HasSuffix(asked.Text, "\n[1 images, which are no longer there: ask the user for them]") {
+		t.Errorf("images %q, text %q", asked.Images, asked.Text)
 	}
 }
 

@@ -2,8 +2,10 @@ package agentic
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"maps"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -73,17 +75,32 @@ func oneDocumentALine(lines []string) bool {
 	return len(lines) > 1 && json.Valid([]byte(lines[0])) && json.Valid([]byte(lines[1]))
 }
 
-// find returns data by its label.
-func (w *worker) find(label string) (*material, error) {
+// find returns data by its label. An artifact that the user's message names becomes a file of the
+// step.
+func (w *worker) find(ctx context.Context, label string) (*material, error) {
 	w.mu.Lock()
-	defer w.mu.Unlock()
 	m, ok := w.material[label]
+	known := slices.SortedFunc(maps.Keys(w.material), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
+	w.mu.Unlock()
 	switch {
 	case ok:
 		return m, nil
-	case len(w.material) == 0:
+	case artifactName.MatchString(label) && strings.Contains(w.req.UserTask, label):
+	case len(known) == 0:
 		return nil, mistaken("no result has a label yet, so none is %q", label)
+	default:
+		return nil, mistaken("no result has the label %q; there are: %s", label, strings.Join(known, ", "))
 	}
-	known := slices.SortedFunc(maps.Keys(w.material), func(a, b string) int { return cmp.Or(cmp.Compare(len(a), len(b)), cmp.Compare(a, b)) })
-	return nil, mistaken("no result has the label %q; there are: %s", label, strings.Join(known, ", "))
+	var got catalog.WriteTempResult
+	a, err := w.submit(atCall(ctx, ""), "write_temp", catalog.WriteTemp{From: label}, &got)
+	if err != nil {
+		return nil, err
+	}
+	w.keep(label, a.IntentID, nil, &catalog.Reference{FileID: got.FileID, SizeBytes: got.SizeBytes, SHA256: got.SHA256})
+	return w.find(ctx, label)
 }
+
+var artifactName = regexp.MustCompile(`^cas://sha256:[0-9a-f]{64}$`)
+
+// namesArtifact reports whether the user's message names an artifact, such as its own whole text.
+func (w *worker) namesArtifact() bool { return strings.Contains(w.req.UserTask, "cas://sha256:") }

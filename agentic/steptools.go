@@ -161,7 +161,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 
 // readLines reads lines of a large result.
 func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any, error) {
-	m, err := w.find(a.From)
+	m, err := w.find(ctx, a.From)
 	if err != nil {
 		return nil, err
 	}
@@ -199,14 +199,14 @@ func (w *worker) python(ctx context.Context, label string, a execPythonArgs) (an
 		if len(a.Inputs) > 0 {
 			return nil, mistaken("from or inputs, not both")
 		}
-		m, err := w.find(a.From)
+		m, err := w.find(ctx, a.From)
 		if err != nil {
 			return nil, err
 		}
 		args.From = m.from()
 	}
 	for _, label := range a.Inputs {
-		m, err := w.find(label)
+		m, err := w.find(ctx, label)
 		if err != nil {
 			return nil, err
 		}
@@ -232,7 +232,7 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 	args := catalog.WriteMemory{Label: label(w.req.Step.Task), Data: a.Data, Notes: a.Notes}
 	inline := a.Data
 	if a.From != "" {
-		m, err := w.find(a.From)
+		m, err := w.find(ctx, a.From)
 		if err != nil {
 			return nil, err
 		}

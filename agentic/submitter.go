@@ -44,6 +44,8 @@ type Turn struct {
 	Before    *catalog.TurnSummary  `json:"before,omitempty"` // the turn before
 	Prior     string                `json:"prior,omitempty"`  // an asked agent's summary of it
 
+	Images []string `json:"images,omitempty"` // of the request, as URLs; empty in place of one that is gone
+
 	Reminder string `json:"reminder,omitempty"` // set by an agent and executed by the turn
 }
 

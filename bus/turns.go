@@ -26,6 +26,9 @@ type PlanDispatch struct {
 	TurnRef
 	Driver string `json:"driver"` // random; for plan.claim
 	Epoch  int    `json:"epoch"`  // of the plan, as last known: 0 for one just opened
+
+	// Images of the request are data: URLs, whose digests the plan has. A later dispatch has none.
+	Images []string `json:"images,omitempty"`
 }
 
 // PlanDispatchReply says whether the turn was accepted, and which process of the role runs it.

@@ -3,11 +3,13 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"mime"
 	"net/http"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/gin-gonic/gin"
@@ -17,6 +19,7 @@ import (
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/internal/visible"
 )
 
 // Artifacts are bytes of a tenant under cas://sha256:<hex>.
@@ -83,10 +86,7 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	}
 	ctx, cancel := lasting(c.Request.Context(), openTimeout)
 	defer cancel()
-	kept, err := requestAt[catalog.ArtifactPutResult](ctx, g, a, "artifact.put", put, intents.Context{TurnID: turn})
-	if err := g.cfg.Artifacts.Forget(ctx, a.tenant, turn); err != nil {
-		g.cfg.Log.WarnContext(ctx, "an upload is left to be swept", slog.String("error", err.Error()))
-	}
+	kept, err := g.keepReceived(ctx, a, turn, put)
 	if err != nil {
 		return err
 	}
@@ -94,6 +94,35 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 	c.Header("Location", at)
 	c.JSON(http.StatusCreated, artifactReply{kept, at})
 	return nil
+}
+
+// keepReceived signs the intent that retains what was received in a turn.
+func (g *Gateway) keepReceived(ctx context.Context, a actor, turn string, put catalog.ArtifactPut) (catalog.ArtifactPutResult, error) {
+	kept, err := requestAt[catalog.ArtifactPutResult](ctx, g, a, "artifact.put", put, intents.Context{TurnID: turn})
+	if err := g.cfg.Artifacts.Forget(ctx, a.tenant, turn); err != nil {
+		g.cfg.Log.WarnContext(ctx, "an upload is left to be swept", slog.String("error", err.Error()))
+	}
+	return kept, err
+}
+
+// Bounds of a message that no intent can have: it is an artifact, and its plan has the beginning.
+const (
+	maxLong = 256 << 10
+	longCut = 8 << 10
+)
+
+// keepLong keeps such a message, and returns what its plan has of it.
+func (g *Gateway) keepLong(ctx context.Context, a actor, message string) (string, error) {
+	if g.cfg.Artifacts == nil {
+		return "", problem.New(intents.PayloadTooLarge, "", "no artifacts are kept here, so a message has at most 16384 bytes")
+	}
+	turn, put := newID("turn"), catalog.ArtifactPut{Name: "message.txt", MediaType: "text/plain"}
+	var err error
+	if put.From, err = g.cfg.Artifacts.Receive(ctx, a.tenant, turn, strings.NewReader(message)); err != nil {
+		return "", noRoom(err)
+	}
+	kept, err := g.keepReceived(ctx, a, turn, put)
+	return visible.Cut(message, longCut) + fmt.Sprintf("\n\n[This is the beginning of a message of %d bytes. The whole is the text %s: exec_python and read_lines take that as from.]", len(message), kept.Artifact), err
 }
 
 // receive streams the body to where it waits for its intent.

@@ -3,6 +3,7 @@ package gateway
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"io"
 	"net/http"
 	"net/http/httptest"
@@ -12,6 +13,7 @@ import (
 	"testing"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 )
 
 // shelf stores artifacts in memory, and separately the bytes that were received and not accepted
@@ -235,4 +237,27 @@ func TestArtifactRefused(t *testing.T) {
 	}
 	s.empty(t)
 	w.refused("GET", "/agent/artifacts/"+intents.Digest([]byte("secret")), "", nil, intents.NotFound, "")
+}
+
+// TestLongMessage: a message in OpenAI's form that no intent can have is an artifact. Its plan has the
+// beginning, and says where the whole is.
+func TestLongMessage(t *testing.T) {
+	var w *world
+	s := &shelf{}
+	w = newWorld(t, completing(&w), func(c *Config, _ *pace) { c.Artifacts = s })
+	w.set(func(c *core) { c.shelf = s })
+	long := strings.Repeat("é", maxLong/2)
+	for _, path := range []string{"/v1/chat/completions", "/v1/responses"} {
+		resp := w.call("POST", path, `{"model":"planner","messages":[{"role":"user","content":"`+long+`"}],"input":"`+long+`"}`, bearer(), nil)
+		opened := w.submits("plan.open")
+		var args catalog.PlanOpen
+		if err := json.Unmarshal(opened[len(opened)-1].Args(), &args); err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatalf("%s: %d, %v", path, resp.StatusCode, err)
+		}
+		ref := "cas://" + intents.Digest([]byte(long))
+		if _, kept := s.m.Load("acme" + ref); !kept || len(args.Task) > maxMessage || !strings.HasPrefix(args.Task, "éé") || !strings.Contains(args.Task, "262144 bytes. The whole is the text "+ref) {
+			t.Errorf("%s: kept %v, %s", path, kept, args.Task[len(args.Task)-300:])
+		}
+	}
+	w.refusedOpenAI("POST", "/v1/responses", `{"model":"planner","input":"`+long+`x"}`, bearer(), intents.SchemaInvalid, "input")
 }

@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/http"
 	"reflect"
+	"regexp"
 	"slices"
 	"strings"
 
@@ -49,6 +50,7 @@ func readOrdered(c *gin.Context) (raw, canonical []byte, err error) {
 	case len(raw) == 0:
 		return nil, nil, problem.New(intents.SchemaInvalid, "", "the body must be a JSON object")
 	}
+	raw = surrogates.ReplaceAllFunc(raw, wholeCharacter)
 	canonical, err = intents.Canonical(raw)
 	if err != nil {
 		var r *intents.Refusal
@@ -59,6 +61,17 @@ func readOrdered(c *gin.Context) (raw, canonical []byte, err error) {
 	}
 	c.Set(bodyDigest, intents.Digest(canonical))
 	return raw, canonical, nil
+}
+
+// surrogates matches an escape in JSON text, or a pair of them that is one character.
+var surrogates = regexp.MustCompile(`\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|u[dD][89a-fA-F][0-9a-fA-F]{2}|.)`)
+
+// wholeCharacter replaces half a character, where a client cut a text, by U+FFFD.
+func wholeCharacter(escape []byte) []byte {
+	if len(escape) == len(`\ud83d`) {
+		return []byte(`\ufffd`)
+	}
+	return escape
 }
 
 // embedded lists embedded structs, which are no members of a document.

@@ -38,8 +38,8 @@ func isFrontEndPrompt(messages []chatMessage) bool {
 	if len(messages) != 1 || messages[0].Role != "user" {
 		return false
 	}
-	text, err := messages[0].text("")
-	return err == nil && slices.ContainsFunc(frontEndPrompts, func(begins string) bool { return strings.HasPrefix(text, begins) })
+	text := messages[0].text()
+	return slices.ContainsFunc(frontEndPrompts, func(begins string) bool { return strings.HasPrefix(text, begins) })
 }
 
 // answerPrompt has the model alone answer a prompt of a front end, at a rate of its own. The usage of

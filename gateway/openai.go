@@ -2,7 +2,6 @@ package gateway
 
 import (
 	"encoding/json"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -121,17 +120,16 @@ func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 	switch {
 	case err != nil:
 	case c.FullPath() == routeCompletions:
-		q, err = conversation(r.Messages, "/messages")
+		q, err = conversation(r.Messages, "/messages", r.Instructions)
 	case json.Unmarshal(r.Input, &q.message) == nil:
-		err = checkMessage(q.message, "/input")
+		q.instruct(r.Instructions)
+		err = checkSize(q.message, "/input", maxLong)
 	case json.Unmarshal(r.Input, &r.Messages) == nil:
-		q, err = conversation(r.Messages, "/input")
+		q, err = conversation(r.Messages, "/input", r.Instructions)
 	default:
 		err = problem.New(intents.SchemaInvalid, "/input", "must be a text or a list of messages")
 	}
 	q.id = "" // the client numbers its attempts
-	told := strings.TrimSpace(r.Instructions + "\n" + q.transient.AddedInstruction)
-	q.transient.AddedInstruction = strings.ToValidUTF8(told[:min(len(told), maxInstructions)], "")
 	return r, q, err
 }
 
@@ -150,79 +148,4 @@ func served(doc []byte) error {
 		}
 	}
 	return nil
-}
-
-// chatMessage is one message of a conversation.
-type chatMessage struct {
-	ID      string          `json:"id"` // the client's
-	Role    string          `json:"role"`
-	Content json.RawMessage `json:"content"` // a text, or parts that are texts
-}
-
-// Bounds of a conversation before its last message: the newest part of the history, and the
-// beginning of the instructions.
-const (
-	maxBefore         = 6 << 10 // bytes
-	maxBeforeMessages = 50
-	maxInstructions   = 4 << 10 // bytes
-)
-
-// conversation returns the message of a turn, the last one of the user, with the parts of the
-// others for its prompts.
-func conversation(messages []chatMessage, pointer string) (q turnRequest, err error) {
-	last := len(messages) - 1
-	for last >= 0 && messages[last].Role != "user" {
-		last--
-	}
-	if last < 0 {
-		return q, problem.New(intents.SchemaInvalid, pointer, "there is no message of the user")
-	}
-	room := maxBefore
-	for i := last; i >= 0; i-- {
-		at := fmt.Sprintf("%s/%d/content", pointer, i)
-		said, err := messages[i].text(at)
-		if err == nil && i == last {
-			q.id, q.message, err = messages[i].ID, said, checkMessage(said, at)
-		}
-		if err != nil {
-			return q, err
-		}
-		switch by := saidBy[messages[i].Role]; {
-		case i == last || said == "" || by == "":
-		case by == catalog.SpeakerSystem:
-			q.transient.AddedInstruction = strings.TrimSpace(said + "\n" + q.transient.AddedInstruction)
-		case len(said) <= room && len(q.about.History) < maxBeforeMessages:
-			q.about.History = append(q.about.History, catalog.ChatMessage{Role: by, Content: said})
-			room -= len(said)
-		default:
-			room = 0
-		}
-	}
-	slices.Reverse(q.about.History)
-	return q, nil
-}
-
-// saidBy maps roles to speakers. Answers of tools are no instructions, and are ignored.
-var saidBy = map[string]string{"user": catalog.SpeakerUser, "assistant": catalog.SpeakerAgent, "system": catalog.SpeakerSystem, "developer": catalog.SpeakerSystem}
-
-func (s chatMessage) text(pointer string) (string, error) {
-	var text string
-	if json.Unmarshal(s.Content, &text) == nil {
-		return text, nil
-	}
-	var parts []struct {
-		Type string `json:"type"`
-		Text string `json:"text"`
-	}
-	if json.Unmarshal(s.Content, &parts) != nil {
-		return "", problem.New(intents.SchemaInvalid, pointer, "must be a text or a list of texts")
-	}
-	var texts []string
-	for i, p := range parts {
-		if !strings.HasSuffix(p.Type, "text") { // text, input_text, output_text
-			return "", problem.New(intents.SchemaInvalid, fmt.Sprintf("%s/%d", pointer, i), "only text is read")
-		}
-		texts = append(texts, p.Text)
-	}
-	return strings.Join(texts, "\n"), nil
 }

@@ -64,11 +64,11 @@ func (g *Gateway) chat(c *gin.Context, who caller) error {
 	if err := readBody(c, &body); err != nil {
 		return err
 	}
-	q, err := conversation(body.Messages, "/messages")
+	q, err := conversation(body.Messages, "/messages", "")
 	if err != nil {
 		return err
 	}
-	q.about, q.transient = catalog.TurnContext{}, catalog.Transient{} // the session has the other messages
+	q.about, q.transient = catalog.TurnContext{Images: q.about.Images}, catalog.Transient{} // the session has the other messages
 	t, reply, err := g.begin(c, who, claim{Session: c.Param("session_id")}, namedAgent{agent: cmp.Or(c.GetHeader("X-Agent-Schema-Name"), g.cfg.RunAgent, agents.General)}, q)
 	if err != nil {
 		return err
@@ -82,6 +82,7 @@ type turnRequest struct {
 	id        string              // the client's id of the message; empty: none
 	about     catalog.TurnContext // for the prompts
 	transient catalog.Transient   // likewise
+	images    []string            // of the message, as data: URLs
 	request   *catalog.Request    // identity of the request; nil: it is not repeated
 	absent    bool                // the user is not present
 	routing   *catalog.Routing    // that chooses the agent; nil: the agent is known
@@ -105,7 +106,7 @@ func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRe
 		transient.UserName, transient.UserEmail = name, cmp.Or(transient.UserEmail, email)
 	}
 	if a.session != "" {
-		about.History = nil
+		about.History, about.LeftOut = nil, 0
 	}
 	q.request = requestOf(c, a, q.id)
 	return q

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"slices"
@@ -64,9 +65,11 @@ const (
 // maxMessage is the longest task that plan.open accepts.
 const maxMessage = 16 << 10
 
-func checkMessage(text, pointer string) error {
-	if text == "" || len(text) > maxMessage {
-		return problem.New(intents.SchemaInvalid, pointer, "must have 1 to 16384 bytes")
+func checkMessage(text, pointer string) error { return checkSize(text, pointer, maxMessage) }
+
+func checkSize(text, pointer string, most int) error {
+	if text == "" || len(text) > most {
+		return problem.New(intents.SchemaInvalid, pointer, fmt.Sprintf("must have 1 to %d bytes", most))
 	}
 	return nil
 }
@@ -128,6 +131,11 @@ func (g *Gateway) begin(c *gin.Context, who caller, body claim, agent namedAgent
 	if err != nil {
 		return turn{}, runReply{}, err
 	}
+	if len(q.message) > maxMessage {
+		if q.message, err = g.keepLong(ctx, a, q.message); err != nil {
+			return turn{}, runReply{}, err
+		}
+	}
 	t, reply, err := g.openTurn(ctx, a, name, g.ask(c, who, a, q))
 	t.frontEnd = who.key.FrontEnd
 	if err == nil {
@@ -170,7 +178,7 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 	if a.session == "" {
 		a.session = newID("sess")
 	}
-	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), opened: g.cfg.Now()}
+	t := turn{actor: a, id: newID("turn"), plan: intents.NewTimedID(intents.KindPlan, g.cfg.Now()), opened: g.cfg.Now(), images: q.images}
 	reply := runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}
 	standing := ""
 	if q.absent {

@@ -18,6 +18,7 @@ type turn struct {
 	id, plan        string
 	epoch           int // of the plan, as last known
 	opened          time.Time
+	images          []string      // of the request, for its first dispatch
 	run             bool          // of a workflow, run by its engine
 	routed          bool          // request routing chooses its agent
 	life            time.Duration // how long it may go on without its user
@@ -156,8 +157,9 @@ func (g *Gateway) dispatch(ctx context.Context, t turn, grant string) error {
 	now := g.cfg.Now()
 	t.driver = newID("driver")
 	reply, err := ask[bus.PlanDispatchReply](ctx, g.cfg.Bus, bus.Agent(t.role()), bus.PlanDispatch{
-		TurnRef: t.turnRef(t.id, t.plan, grant), Driver: t.driver, Epoch: t.epoch,
+		TurnRef: t.turnRef(t.id, t.plan, grant), Driver: t.driver, Epoch: t.epoch, Images: t.images,
 	})
+	t.images = nil // nobody keeps them
 	switch p := problem.FromError(err); {
 	case err == nil && reply.Accepted:
 		t.manager = reply.Instance

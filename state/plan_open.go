@@ -60,7 +60,7 @@ var planOpen = newTransition(TypePlanOpen,
 		s.takeSession(p, o.Position)
 		s.fired(o, a)
 		return nil
-	}).retainsAllBut("task", "turn/history/content", "turn/location", "turn/session_metadata", "turn/session_name").restores(restoreRequest)
+	}).retainsAllBut("task", "turn/history/content", "turn/images", "turn/location", "turn/session_metadata", "turn/session_name").restores(restoreRequest)
 
 // restoreRequest puts the request back.
 func restoreRequest(p *catalog.PlanView, o Intent) error {

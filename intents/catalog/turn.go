@@ -19,7 +19,9 @@ type Request struct {
 // TurnContext is what the prompts of a turn take from its request. All is optional, and
 // nothing of it is stored with the session.
 type TurnContext struct {
-	History         []ChatMessage `json:"history,omitempty"` // in place of the session's
+	History         []ChatMessage `json:"history,omitempty"`  // in place of the session's
+	LeftOut         int           `json:"left_out,omitempty"` // earlier messages that are not in History
+	Images          []string      `json:"images,omitempty"`   // of the message: https: URLs, and digests of data: URLs, which travel with the dispatch
 	Locale          string        `json:"locale,omitempty"`
 	Location        string        `json:"location,omitempty"`
 	TimeZone        string        `json:"time_zone,omitempty"` // of the IANA database
