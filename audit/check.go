@@ -158,8 +158,12 @@ func (j *job) fresh(e *intents.Envelope) error {
 	}
 }
 
-// scope checks an accepted intent of a task against the step that opened the task.
+// scope checks an accepted intent of a task against the step that opened the task, and a push of
+// agents against those that it may replace.
 func (j *job) scope(by intents.Role, tenant, user string, c intents.Context) error {
+	if typ := j.intent.body.Intent.Type; typ == state.TypeRegistryPush && !j.waited(j.dir.ReplaceRule(tenant, j.intent.inputs.Scopes)) {
+		return errors.New("it replaces a built-in agent, and it did not wait for people")
+	}
 	if by != intents.RoleTask {
 		return nil
 	}

@@ -27,6 +27,9 @@ func (d *dishonest) shop() {
 	d.PushAgents(1, map[string]string{"shop": shopAgent})
 	d.PushAgents(2, map[string]string{"shop": strings.Replace(shopAgent, "Sells", "Sells all", 1)})
 	d.Want(d.Admin("registry.push", d.storesAgents("acme", 1, map[string]string{"shop": shopAgent})), intents.OK)
+	second := d.AddOperator("system", "eve", "approver")
+	held := d.Want(d.Admin("registry.push", d.RegistryOf("acme", 2, map[string]string{"general": strings.Replace(shopAgent, "name: shop", "name: general", 1)})), intents.ApprovalRequired)
+	d.Want(d.Do(routertest.Intent{By: second, User: "eve", Tenant: "system", Type: "hitl.approve", Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}}), intents.OK)
 	d.plan = d.BegunAgent("plan_1", "shop")
 	d.task = d.plan.Started(1)
 	d.deadline = d.Clock.Now().Add(5 * time.Minute).Format(time.RFC3339)
@@ -97,6 +100,12 @@ var agentMisdeeds = []misdeed{
 	}},
 	{"agents-unsound", "agent", "registry.push: every set of agents with it is sound", "there is no agent nobody", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent+"sub_agents: [nobody]\n", nil)
+	}},
+	{"registry-replaces-unapproved", "agent", "registry.push: the built-in agent general is replaced for one tenant, once a second person has approved it", "replaces a built-in agent", func(d *dishonest) int64 {
+		return d.pushes("default", 3, strings.Replace(shopAgent, "name: shop", "name: general", 1), nil)
+	}},
+	{"registry-replaces-for-all", "agent", "registry.push: the built-in agent general is replaced for one tenant, once a second person has approved it", "replace", func(d *dishonest) int64 {
+		return d.pushes("", 1, strings.Replace(shopAgent, "name: shop", "name: general", 1), nil)
 	}},
 	{"agents-of-other-content", "agent", "registry.push: digest and scopes are those of the content", "another digest", func(d *dishonest) int64 {
 		return d.pushes("default", 3, shopAgent, func(a *catalog.RegistryPush) { a.Digest = intents.Digest([]byte("other")) })

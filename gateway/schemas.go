@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"net/url"
+	"slices"
+	"strings"
 
 	"github.com/gin-gonic/gin"
 
@@ -27,9 +29,15 @@ func (g *Gateway) listSchemas(c *gin.Context, a actor) error {
 
 // schemas returns all agents of the tenant, the built-in ones first, or the one with a name.
 func (g *Gateway) schemas(ctx context.Context, a actor, name string) ([]catalog.SchemaRow, error) {
+	q := url.Values{}
+	if name != "" {
+		q.Set("name", name)
+	}
+	got, err := read[catalog.SchemaListResult](ctx, g, a, readapi.Agents, q)
 	rows := []catalog.SchemaRow{}
 	for _, d := range agents.Builtins() {
-		if name != "" && d.Name != name {
+		replaced := slices.ContainsFunc(got.Schemas, func(r catalog.SchemaRow) bool { return r.ID == d.Name })
+		if name != "" && d.Name != strings.TrimPrefix(name, "writ/") || replaced {
 			continue
 		}
 		row, err := d.Row()
@@ -38,11 +46,6 @@ func (g *Gateway) schemas(ctx context.Context, a actor, name string) ([]catalog.
 		}
 		rows = append(rows, row)
 	}
-	q := url.Values{}
-	if name != "" {
-		q.Set("name", name)
-	}
-	got, err := read[catalog.SchemaListResult](ctx, g, a, readapi.Agents, q)
 	return append(rows, got.Schemas...), err
 }
 

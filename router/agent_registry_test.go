@@ -8,6 +8,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
+	"aob.dev/writ/state/agents"
 )
 
 // The agents of these tests.
@@ -140,4 +141,39 @@ func TestAgentPlan(t *testing.T) {
 	refused(t, p.Do(p.StepIntent(p.NewTask(1).StepArgs())), intents.MalformedArgs, "the step is failed")
 	w.Want(p.Fail(), intents.OK)
 	w.Restart()
+}
+
+// TestGeneralIsReplaced: one tenant's own agent replaces general once a second person has approved
+// it. The built-in one stays reachable, and no other built-in agent can be replaced.
+func TestGeneralIsReplaced(t *testing.T) {
+	w := routertest.New(t, routertest.Options{})
+	const own = "name: general\ndescription: Ours.\ntools: [{server: crm, name: list}]\n"
+	w.Pin("crm.list", catalog.Pure)
+	refused(t, w.Admin("registry.push", w.RegistryOf("", 1, map[string]string{"general": own})), intents.MalformedArgs, "only one tenant's own agents may replace")
+	push := w.RegistryOf("default", 1, map[string]string{"general": own})
+	refused(t, w.Admin("registry.push", push), intents.PolicyDenied, "")
+	second := w.AddOperator("system", "eve", "approver")
+	held := w.Want(w.Admin("registry.push", push), intents.ApprovalRequired)
+	approve := catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}
+	w.Want(w.Admin("hitl.approve", approve), intents.RBACForbidden)
+	agentOf := func(name, plan string) catalog.AgentGetResult {
+		p := w.BegunAgent(plan, name)
+		return routertest.Result[catalog.AgentGetResult](w, w.Want(w.Do(routertest.Intent{By: w.Manager, Type: "agent.get", Args: catalog.AgentGet{}, Ctx: intents.Context{PlanID: p.ID}}), intents.OK))
+	}
+	if got := agentOf("general", "before"); got.Text != "" {
+		t.Errorf("before anybody has approved it, general is %+v", got)
+	}
+	w.Want(w.Do(routertest.Intent{By: second, User: "eve", Tenant: "system", Type: "hitl.approve", Args: approve}), intents.OK)
+	w = w.Restart()
+	if got := agentOf("general", "after"); got.Text != own {
+		t.Errorf("general is %+v", got)
+	}
+	if got := agentOf(agents.BuiltinGeneral, "builtin"); got.Text != "" || got.Agent != agents.BuiltinGeneral || agents.Builtin(got.Agent).Name != agents.General {
+		t.Errorf("the built-in one is %+v", got)
+	}
+	w.Want(w.Admin("registry.push", w.RegistryOf("default", 2, map[string]string{"shop": shop})), intents.OK)
+	if got := agentOf("general", "again"); got.Text != "" {
+		t.Errorf("without it, general is %+v", got)
+	}
+	refused(t, w.Do(w.NewPlan("planner").OpenAgentIntent("writ/planner")), intents.MalformedArgs, "no such agent that can be run")
 }

@@ -27,14 +27,18 @@ func (t Task) Approvals(typ string, args json.RawMessage) []intents.HoldRule {
 }
 
 // ownRules lists the router's own rules that hold an intent, whatever the policy decides: those
-// of the file of its task's agent, of replays, and of questions to people.
-func (d *Directory) ownRules(t *Task, tenant, typ string, args json.RawMessage) (rules []intents.HoldRule) {
+// of the file of its task's agent, of replays, of questions to people, and of pushes with these
+// scopes.
+func (d *Directory) ownRules(t *Task, tenant, typ string, args, scopes json.RawMessage) (rules []intents.HoldRule) {
 	if t != nil {
 		rules = t.Approvals(typ, args)
 	}
 	rules = append(rules, ReplayHolds(typ, args)...)
-	if typ == TypeApprovalAsk {
+	switch typ {
+	case TypeApprovalAsk:
 		rules = append(rules, d.AskRule(tenant, args)...)
+	case TypeRegistryPush:
+		rules = append(rules, d.ReplaceRule(tenant, scopes)...)
 	}
 	return rules
 }

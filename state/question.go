@@ -8,7 +8,7 @@ import "aob.dev/writ/intents"
 func (d *Directory) Question(e *intents.Envelope, f intents.DecisionInputs, t *Task, w intents.Waiting) intents.Question {
 	tenant := e.Principal().Tenant
 	return intents.Question{
-		Envelope: e, Inputs: f, Rules: d.ownRules(t, tenant, e.Type(), e.Args()), Approval: e.Type() == TypeApprove,
+		Envelope: e, Inputs: f, Rules: d.ownRules(t, tenant, e.Type(), e.Args(), f.Scopes), Approval: e.Type() == TypeApprove,
 		CanMeet: func(rule intents.HoldRule) bool { return d.CanMeet(tenant, rule, w.Requesters()) }, Waiting: w,
 	}
 }

@@ -43,6 +43,9 @@ var registryPush = operators(TypeRegistryPush,
 		if slices.ContainsFunc(next.Scopes.Agents, func(a agents.Scope) bool { return a.Name == agents.Client }) {
 			return Effect{}, illegal("/intent/args", "the name "+agents.Client+" stands for MCP clients: choose another")
 		}
+		if tenant == systemTenant && next.Scopes.Replaces() {
+			return Effect{}, illegal("/intent/args/tenant", "only one tenant's own agents may replace the built-in agent "+agents.General)
+		}
 		concerned := []string{tenant}
 		if tenant == systemTenant {
 			concerned = append(concerned, slices.Sorted(maps.Keys(v.s.agents))...)
@@ -175,6 +178,9 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 	if err != nil {
 		return nil, nil, err
 	}
+	if name == agents.BuiltinGeneral {
+		set.Agents = append(slices.Clip(set.Agents), builtinGeneral())
+	}
 	i := slices.IndexFunc(set.Agents, func(a agents.Scope) bool { return a.Name == name && a.Runnable() })
 	if i < 0 {
 		return refuse(catalog.Like("the tenant has no such agent that can be run", name, runnable(set)))
@@ -183,6 +189,31 @@ func (s *State) runsOf(tenant, name string) (r *runs, skills []string, err error
 		r.asking, err = s.askable(tenant, set.Agents[i], set)
 	}
 	return r, skills, err
+}
+
+// builtinGeneral is the built-in agent under the name that nothing replaces.
+func builtinGeneral() agents.Scope {
+	all := agents.BuiltinScopes().Agents
+	a := all[slices.IndexFunc(all, func(a agents.Scope) bool { return a.Name == agents.General })]
+	a.Name = agents.BuiltinGeneral
+	return a
+}
+
+// RuleReplace is the rule that holds a push that replaces a built-in agent until a second person
+// of the pusher's tenant has approved it.
+const RuleReplace = "writ.registry.replace"
+
+// ReplaceRule returns that rule for the scopes of a pushed registry, if it applies.
+func (d *Directory) ReplaceRule(tenant string, scopes json.RawMessage) []intents.HoldRule {
+	var pushed agents.Scopes
+	if json.Unmarshal(scopes, &pushed) != nil || !pushed.Replaces() { // an earlier revision without scopes was approved then
+		return nil
+	}
+	rule := intents.HoldRule{ID: RuleReplace, Reason: "the agents replace the built-in agent " + agents.General, Roles: []string{}, FourEyes: true}
+	if t := d.tenants[tenant]; t != nil {
+		rule.Roles = t.rolesThatApprove()
+	}
+	return []intents.HoldRule{rule}
 }
 
 // scoped is a tenant's agent without those that it may ask.

@@ -192,6 +192,12 @@ const (
 	Sample     = "sample-agent"
 )
 
+// BuiltinGeneral is always the built-in agent of the name General, which a tenant may replace.
+const BuiltinGeneral = "writ/" + General
+
+// replaceable reports whether a tenant's own agent may have the name of a built-in one.
+func replaceable(name string) bool { return name == General }
+
 // Client is the agent of the plan of an MCP client's session, in which the client does the
 // reasoning: it has no definition. The name is reserved.
 const Client = "client"
@@ -232,14 +238,15 @@ var builtin = sync.OnceValues(func() (map[string]*Definition, error) {
 // Builtin is a built-in agent. It panics on an unknown name. Its time limits are the most that the
 // router allows: those who run it have shorter ones in their settings.
 func Builtin(name string) *Agent {
-	d, ok := builtins()[name]
+	d, ok := builtins()[strings.TrimPrefix(name, "writ/")]
 	if !ok {
 		panic("no built-in agent " + name)
 	}
 	return d.Agent
 }
 
-// Builtins are the built-in agents, by name. Their names are reserved.
+// Builtins are the built-in agents, by name. Their names are reserved, except that a tenant may
+// replace General.
 func Builtins() []*Definition {
 	return slices.SortedFunc(maps.Values(builtins()), func(a, b *Definition) int { return strings.Compare(a.Name, b.Name) })
 }

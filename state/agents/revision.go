@@ -102,7 +102,9 @@ func Read(dir fs.FS, env func(name string) string, hosts ...string) (*Revision, 
 				faults = append(faults, Fault{File: name, Line: d.line("/endpoint"), Pointer: "/endpoint", Reason: err.Error()})
 			}
 		}
-		if d.Agent != nil && (d.Name == Client || has(builtins(), d.Name)) {
+		if d.Agent != nil && replaceable(d.Name) {
+			notices = append(notices, Fault{File: name, Reason: "replaces the built-in agent " + d.Name + " of the tenant to which it is pushed, once a second person has approved that"})
+		} else if d.Agent != nil && (d.Name == Client || has(builtins(), d.Name)) {
 			notices = append(notices, Fault{File: name, Reason: "left out, " + d.Name + " is a built-in agent: choose another name"})
 			delete(found, name)
 		}
@@ -277,7 +279,7 @@ func (r *Revision) duplicates() Faults {
 			at = "/agent_id"
 		}
 		switch {
-		case has(builtins(), d.Name):
+		case has(builtins(), d.Name) && !replaceable(d.Name):
 			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of a built-in agent: choose another"})
 		case i > 0 && r.Agents[i-1].Name == d.Name:
 			faults = append(faults, Fault{File: d.File, Line: d.line(at), Pointer: at, Reason: "is the name of the agent in " + r.Agents[i-1].File + ", too: rename one of them"})
@@ -290,6 +292,26 @@ func (r *Revision) duplicates() Faults {
 		}
 	}
 	return faults
+}
+
+// ForAll returns the revision without the agents that replace built-in ones: each tenant does that
+// by itself.
+func (r *Revision) ForAll() (*Revision, error) {
+	files, notices := maps.Clone(r.files), slices.Clone(r.Notices)
+	for _, d := range r.Agents {
+		if has(builtins(), d.Name) {
+			notices = append(slices.DeleteFunc(notices, func(f Fault) bool { return f.File == d.File }), Fault{File: d.File, Reason: "left out, " + d.Name + " is a built-in agent: replace it for one tenant, with writ registry push --tenant"})
+			delete(files, d.File)
+		}
+	}
+	if len(files) == len(r.files) {
+		return r, nil
+	}
+	out, err := open(files)
+	if err == nil {
+		out.Notices = notices
+	}
+	return out, err
 }
 
 // Agent finds an agent of the revision.

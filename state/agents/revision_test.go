@@ -42,6 +42,7 @@ func TestRead(t *testing.T) {
 		"agents/general.yaml":     "name: mine\ndescription: d\ntemperature: ${HALF}\n",
 		"agents/mine.yaml":        "name: client\ndescription: d\n",
 		"agents/own.yaml":         "name: planner\ndescription: d\n",
+		"agents/ours.yaml":        "name: general\ndescription: d\n",
 		"agents/large.yaml":       "name: large\ndescription: d\n#" + strings.Repeat("x", document.MaxFile),
 		"agents/.hidden.yaml":     "name: hidden\ndescription: d\n",
 		"agents/README.md":        "no agent",
@@ -56,13 +57,14 @@ func TestRead(t *testing.T) {
 		"agents/c.yaml:4: /confidence_threshold: at 1 no request ever reaches the agent: lower it",
 		"agents/large.yaml: left out, larger than 1 MB",
 		"agents/mine.yaml: left out, client is a built-in agent: choose another name",
+		"agents/ours.yaml: replaces the built-in agent general of the tenant to which it is pushed, once a second person has approved that",
 		"agents/own.yaml: left out, planner is a built-in agent: choose another name",
 	}
 	if d := cmp.Diff(want, strings.Split(r.Notices.Error(), "\n")); d != "" {
 		t.Errorf("notices (-want +got):\n%s", d)
 	}
 	names := slices.Sorted(maps.Keys(r.Files()))
-	if d := cmp.Diff([]string{"agents/a.yml", "agents/b.yaml", "agents/c.yaml", "agents/general.yaml", "prompts/voice.md", "skills/routing/skill.md"}, names); d != "" {
+	if d := cmp.Diff([]string{"agents/a.yml", "agents/b.yaml", "agents/c.yaml", "agents/general.yaml", "agents/ours.yaml", "prompts/voice.md", "skills/routing/skill.md"}, names); d != "" {
 		t.Errorf("files (-want +got):\n%s", d)
 	}
 	a, _ := r.Agent("a")
@@ -76,6 +78,18 @@ func TestRead(t *testing.T) {
 	}
 	if err := r.Check(); err != nil {
 		t.Error(err)
+	}
+	shared, err := r.ForAll()
+	if err != nil {
+		t.Fatal(err)
+	}
+	want[3] = "agents/ours.yaml: left out, general is a built-in agent: replace it for one tenant, with writ registry push --tenant"
+	slices.Sort(want)
+	if d := cmp.Diff(want, slices.Sorted(slices.Values(strings.Split(shared.Notices.Error(), "\n")))); d != "" {
+		t.Errorf("notices of a directory (-want +got):\n%s", d)
+	}
+	if _, ok := shared.Agent(General); ok || len(shared.Agents) != len(r.Agents)-1 {
+		t.Errorf("a directory has %+v", shared.Agents)
 	}
 }
 
@@ -123,7 +137,7 @@ func TestDigest(t *testing.T) {
 // TestOpenRefuses: a pushed revision is refused for faults that a directory may have.
 func TestOpenRefuses(t *testing.T) {
 	for want, pushed := range map[string]map[string][]byte{
-		"agents/a.yaml:1: /name: is the name of a built-in agent: choose another": {"agents/a.yaml": []byte("name: general\ndescription: d\n")},
+		"agents/a.yaml:1: /name: is the name of a built-in agent: choose another": {"agents/a.yaml": []byte("name: planner\ndescription: d\n")},
 		"agents/a.yaml: is larger than 1 MB":                                      {"agents/a.yaml": []byte("name: a\ndescription: d\n#" + strings.Repeat("x", document.MaxFile))},
 		"agents/a.yaml: is not UTF-8":                                             {"agents/a.yaml": []byte("name: a\ndescription: \xff\n")},
 		"a.yml.md: is no file of a registry":                                      {"a.yml.md": []byte("name: a\ndescription: d\n")},
@@ -228,7 +242,7 @@ func TestEffective(t *testing.T) {
 		err.Error() != "agent b: /sub_agents/0: there is no agent c: add it, or take it from the list" {
 		t.Errorf("got %v", err)
 	}
-	if _, err := Effective(BuiltinScopes(), Scopes{Agents: []Scope{{Name: General}, {Name: "x"}, {Name: "x"}}}); err == nil || strings.Count(err.Error(), "\n") != 1 {
+	if _, err := Effective(BuiltinScopes(), Scopes{Agents: []Scope{{Name: Planner}, {Name: General}, {Name: "x"}, {Name: "x"}}}); err == nil || strings.Count(err.Error(), "\n") != 1 {
 		t.Errorf("got %v", err)
 	}
 }

@@ -134,6 +134,11 @@ func (d *Definition) scope() Scope {
 	return s
 }
 
+// Replaces reports whether one of the agents replaces a built-in one.
+func (s Scopes) Replaces() bool {
+	return slices.ContainsFunc(s.Agents, func(a Scope) bool { return replaceable(a.Name) })
+}
+
 func scopesOf(all []*Definition) Scopes {
 	out := Scopes{Agents: []Scope{}}
 	for _, d := range all {
@@ -213,6 +218,7 @@ func merge(builtin Scopes, layers []Scopes) (set map[string]Scope, nearest strin
 		set[s.Name] = s
 	}
 	reserved := maps.Clone(set)
+	maps.DeleteFunc(reserved, func(name string, _ Scope) bool { return replaceable(name) })
 	for _, layer := range layers {
 		here := map[string]bool{}
 		standard := ""

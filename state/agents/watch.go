@@ -113,6 +113,9 @@ func (w *Watcher) put(ctx context.Context) {
 		return
 	}
 	r, err := ReadDir(dir, os.Getenv, w.Variables, w.Hosts...)
+	if err == nil {
+		r, err = r.ForAll()
+	}
 	if err == nil && len(r.Files()) == 0 {
 		return
 	}

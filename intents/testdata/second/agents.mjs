@@ -11,6 +11,10 @@ const BUILTIN = JSON.parse(readFileSync(new URL("agents.json", import.meta.url))
 // limitsOf a built-in agent.
 export const limitsOf = (name) => BUILTIN.find((a) => a.name === name).limits;
 
+// GENERAL is the built-in agent that a tenant may replace.
+const GENERAL = "general";
+export const replaces = (agents) => agents.some((a) => a.name === GENERAL);
+
 const INNER = ["planner", "executor", "composer", "classifier", "producer"];
 
 // content checks that a bundle is the revision of a digest, and gives the digests of its files.
@@ -72,6 +76,7 @@ export class Agents {
       must(jcs(next.agents.map((a) => a.digest).sort()) === jcs(written.sort()), "scopes of another content");
     }
     must(next.agents.every((a) => a.name !== "client"), "the name of clients");
+    must(tenant !== "system" || !replaces(next.agents), "replaces a built-in agent of all tenants");
     this.state.approvals.agents(next.agents, tenant);
     if (was) delete was.before;
     const concerned = tenant === "system" ? ["system", ...this.inForce.keys()] : [tenant];
@@ -90,7 +95,7 @@ export class Agents {
       const here = new Set();
       let standard;
       for (const a of layer?.agents ?? []) {
-        must(!BUILTIN.some((b) => b.name === a.name) && !here.has(a.name), "a name that is taken");
+        must((a.name === GENERAL || !BUILTIN.some((b) => b.name === a.name)) && !here.has(a.name), "a name that is taken");
         here.add(a.name);
         set.set(a.name, a);
         if (!a.routing?.is_default) continue;
@@ -133,7 +138,7 @@ export class Agents {
   // agents that it may ask.
   runs(tenant, name, layers) {
     const set = this.effective(tenant, undefined, layers);
-    const a = set.get(name);
+    const a = name === `writ/${GENERAL}` ? BUILTIN.find((b) => b.name === GENERAL) : set.get(name);
     must(this.runnable(a), "no agent that can be run");
     const asked = [...set.values()].filter((b) => b.name !== name && this.runnable(b) && ((a.ask_any && !b.remote) || a.sub_agents?.includes(b.name)));
     const { ask_time_limit_sec: askFor, max_fan_out: fanOut, request_limit: requests } = a.limits;

@@ -1,5 +1,6 @@
 // What people may say of a held intent, and who could: docs/spec/state.md, Holds.
 
+import { replaces } from "./agents.mjs";
 import { digest, jcs, must } from "./bundle.mjs";
 
 export const UNSETTLED = "writ.unsettled"; // the hold rule that asks nobody
@@ -33,8 +34,20 @@ export class Approvals {
     must(new Set(items.map((i) => i.id)).size === items.length, "two items of one id");
     const rule = { id: ASK, reason: "an agent asks people" };
     if (approvers) rule.approvers = approvers;
-    else rule.roles = [...tenants.get(o.tenant).roles.keys()].filter((role) => this.may(tenants, o.tenant, [role])).sort();
+    else rule.roles = this.approving(o.tenant, tenants);
     must((o.d.hold?.rules ?? []).some((r) => jcs(r) === jcs(rule)), "people are asked, and it does not wait for them");
+  }
+
+  // approving are the roles of a tenant that let people approve.
+  approving(tenant, tenants) {
+    return [...tenants.get(tenant).roles.keys()].filter((role) => this.may(tenants, tenant, [role])).sort();
+  }
+
+  // replaced: agents that replace a built-in one wait for a second person.
+  replaced(o, tenants) {
+    if (!replaces(o.facts.scopes?.agents ?? [])) return;
+    const rule = { id: "writ.registry.replace", reason: "the agents replace the built-in agent general", roles: this.approving(o.tenant, tenants), four_eyes: true };
+    must((o.d.hold?.rules ?? []).some((r) => jcs(r) === jcs(rule)), "it replaces a built-in agent, and it does not wait for people");
   }
 
   hold(o, tenants) {
