@@ -44,7 +44,7 @@ func (w *words) some(n int) string {
 	return strings.Join(list, " ")
 }
 
-// wordsIn are the planted words in the files of a directory, by word.
+// wordsIn are the planted words in the files of a directory, by word, with what stands around them.
 func wordsIn(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	found := map[string]string{}
@@ -56,8 +56,8 @@ func wordsIn(t *testing.T, dir string) map[string]string {
 		if errors.Is(err, fs.ErrNotExist) { // it was renamed
 			return nil
 		}
-		for _, word := range planted.FindAll(raw, -1) {
-			found[string(word)] = path
+		for _, at := range planted.FindAllIndex(raw, -1) {
+			found[string(raw[at[0]:at[1]])] = fmt.Sprintf("%s at %d: %q", path, at[0], raw[max(0, at[0]-60):min(len(raw), at[1]+20)])
 		}
 		return err
 	})
