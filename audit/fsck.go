@@ -150,6 +150,11 @@ func (x *checker) run(ctx context.Context, keys []intents.Key) error {
 		return err
 	}
 	x.found.Leaves, x.judge = c.Size, x.Ledger.Judge(c)
+	if live, ok := x.Records.(interface{ Reach(context.Context) error }); ok && c.Size > x.Records.Next() { // a node wrote on meanwhile
+		if err := live.Reach(ctx); err != nil {
+			return err
+		}
+	}
 	if next := x.Records.Next(); c.Size > next {
 		return fmt.Errorf("the ledger has %d leaves, the journal %d records: the journal was put back from an older copy", c.Size, next)
 	}

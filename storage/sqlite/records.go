@@ -159,16 +159,21 @@ func openRecords(ctx context.Context, dir, how string) (*Records, error) {
 	if err != nil {
 		return nil, fmt.Errorf("open journal: %w", err)
 	}
-	if err := r.db.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&r.next); err != nil {
+	if err := r.Reach(ctx); err != nil {
 		return nil, fmt.Errorf("open journal: %w", errors.Join(err, r.db.Close()))
 	}
 	return r, nil
 }
 
+// Reach has the reader include all records that are durable now. Nothing else may read meanwhile.
+func (r *Records) Reach(ctx context.Context) error {
+	return r.db.QueryRowContext(ctx, "SELECT coalesce(max(position)+1, 0) FROM records").Scan(&r.next)
+}
+
 // Close ends reading.
 func (r *Records) Close() error { return errors.Join(r.db.Close(), r.keys.Close()) }
 
-// Next is the position after the last record that was durable at opening.
+// Next is the position after the last record that was durable at opening, or at the last Reach.
 func (r *Records) Next() int64 { return r.next }
 
 // Get reads one record; see storage.Records.
