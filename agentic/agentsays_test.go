@@ -107,7 +107,7 @@ func TestAgentMessageHeld(t *testing.T) {
 		text += d.Text
 	}
 	got := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1])
-	if text != "" || got.Text != "This waits for approval: ask ben" || len(m.requests("seller")) != 1 {
+	if text != "" || got.Text != "This waits for approval: ask ben\n\nWaiting for approval (1):\n- crm_list {}" || len(m.requests("seller")) != 1 {
 		t.Errorf("shown %q, held with %q", text, got.Text)
 	}
 }

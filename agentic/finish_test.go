@@ -61,7 +61,7 @@ func TestFinishRefused(t *testing.T) {
 		}
 		asked := m.requests(agents.Executor)
 		if code == intents.ApprovalRequired {
-			if got.Status != taskPendingApproval || strings.Contains(got.Reply, "outlets") || len(asked) != 1 {
+			if got.Status != taskPendingApproval || !strings.HasPrefix(got.Reply, "Done (1):\n- outlets") || len(asked) != 1 {
 				t.Errorf("%s: %+v", code, got)
 			}
 			continue

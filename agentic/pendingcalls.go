@@ -76,12 +76,8 @@ func (l *loop) note(c model.Call, err error) {
 }
 
 // report lists the calls of the step by state, for a turn in which some of them wait. It is
-// written here and not by the model, which has not seen what becomes of them. If there is only
-// the one that waits, it is empty: the reason says enough.
+// written here and not by the model, which has not seen what becomes of them.
 func (l *loop) report() string {
-	if len(l.made) < 2 {
-		return ""
-	}
 	var b strings.Builder
 	for state, name := range callStates {
 		var lines []string

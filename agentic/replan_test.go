@@ -166,14 +166,14 @@ func TestHeld(t *testing.T) {
 	layer(c, wellDone(), allRoles...)
 	dispatchTurn(c)
 	frames := shown(c)
-	want := bus.PendingApprovalData{PlanID: "plan_1", Text: "This waits for approval: two people must agree", Approval: bus.Approval{
+	want := bus.PendingApprovalData{PlanID: "plan_1", Text: "This waits for approval: two people must agree\n\nWaiting for approval (1):\n- outlets {\"active\":true}", Approval: bus.Approval{
 		IntentID: c.ofType("skill.call")[0].ID, Type: "skill.call", Step: 1, Approvers: []string{"bob"},
 		PolicyIDs: []string{"a.b"}, Reason: "two people must agree",
 	}}
 	if d := cmp.Diff(want, dataOf[bus.PendingApprovalData](t, frames[len(frames)-1])); d != "" {
 		t.Errorf("held (-want +got):\n%s", d)
 	}
-	told := map[string][]string{"turn:" + theTurn.TurnID + ":held": {"user: How many outlets are there?", "agent: This waits for approval: two people must agree"}}
+	told := map[string][]string{"turn:" + theTurn.TurnID + ":held": {"user: How many outlets are there?", "agent: This waits for approval: two people must agree\n\nWaiting for approval (1):\n- outlets {\"active\":true}"}}
 	if d := cmp.Diff(told, appended(c)); d != "" {
 		t.Errorf("session.append (-want +got):\n%s", d)
 	}
@@ -198,7 +198,7 @@ func TestHeldHint(t *testing.T) {
 	layer(c, m, allRoles...)
 	dispatchTurn(c)
 	frames := shown(c)
-	if got := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1]); got.Text != "This waits: nobody knows" || got.Approval.Hint != "look" {
+	if got := dataOf[bus.PendingApprovalData](t, frames[len(frames)-1]); got.Text != "This waits: nobody knows\n\nWaiting for approval (1):\n- outlets {\"active\":true}" || got.Approval.Hint != "look" {
 		t.Errorf("%+v", got)
 	}
 	if n := len(m.requests(agents.Executor)); n != 1 {

@@ -1,17 +1,18 @@
 package agentic
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"log/slog"
+	"strings"
 	"time"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/internal/visible"
 )
 
 // Run is one driver's work on a plan: it claims the plan, has its context read and its steps
@@ -193,8 +194,8 @@ func (r *Run) step(n int) catalog.StepView {
 	return catalog.StepView{}
 }
 
-// waits reports that the plan continues once people have decided; it shows the text of the task,
-// or the reason. The frame ends the user's stream. The error means that no step waits.
+// waits reports that the plan continues once people have decided; it shows the reason, the calls of
+// the task, and the steps that have not begun. The frame ends the user's stream. The error means that no step waits.
 func (r *Run) waits(say func(text string)) error {
 	waiting := false
 	for _, s := range r.plan.Steps {
@@ -203,7 +204,11 @@ func (r *Run) waits(say func(text string)) error {
 			if h.Approval.Hint != "" {
 				why = "This waits: "
 			}
-			text := cmp.Or(h.Reply, why+h.Approval.Reason)
+			text := why + h.Approval.Reason
+			if h.Reply != "" {
+				text += "\n\n" + h.Reply
+			}
+			text += r.notBegun()
 			say(text)
 			r.frame(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: r.turn.PlanID, Text: guarded(text), Approval: *h.Approval})
 			return nil
@@ -214,6 +219,22 @@ func (r *Run) waits(say func(text string)) error {
 		return errors.New("no step of the plan can run")
 	}
 	return nil
+}
+
+// notBegun lists the steps that nobody has begun, for a turn that waits.
+func (r *Run) notBegun() string {
+	var lines strings.Builder
+	n := 0
+	for _, s := range r.plan.Steps {
+		if s.Status == catalog.StepPending {
+			n++
+			lines.WriteString("\n- " + visible.Cut(s.Task, maxCallText))
+		}
+	}
+	if n == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n\nNot begun (%d):%s", n, lines.String())
 }
 
 // frame displays a frame of the turn. Display has no effect, so a frame that cannot be published

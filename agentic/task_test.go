@@ -236,9 +236,9 @@ func TestTaskEnds(t *testing.T) {
 			Status: taskInsufficient, Reason: `no result is what return_spec asks for: no result has a label yet, so none is "r1"`, Plan: answered,
 		}, &catalog.StepFinish{Reason: `no result is what return_spec asks for: no result has a label yet, so none is "r1"`, Suggestion: "ask for less, or for another shape"}},
 		{"held", map[string]func(placed) *intents.Answer{"skill.call": held}, []any{callIt}, runReply{
-			Status: taskPendingApproval, Plan: answered,
+			Status: taskPendingApproval, Plan: answered, Reply: "Waiting for approval (1):\n- outlets {\"active\":true}",
 			Approval: &bus.Approval{Type: "skill.call", Approvers: []string{"bob"}, PolicyIDs: []string{"a.b"}, Reason: "two people must agree"},
-		}, &catalog.StepFinish{}},
+		}, &catalog.StepFinish{Reply: "Waiting for approval (1):\n- outlets {\"active\":true}"}},
 		{
 			"contract violation",
 			map[string]func(placed) *intents.Answer{"write_memory": outcome(intents.ContractViolation, intents.Failed, false)},

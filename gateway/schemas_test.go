@@ -89,7 +89,7 @@ func TestPutSchema(t *testing.T) {
 	for body, pointer := range map[string]string{`{"name":"desk","description":"x"}`: "/name", `{"description":"x","tolls":[]}`: "/tolls", `[]`: "", `{}`: "", `{"description":1}`: "/description"} {
 		w.refused("PUT", "/schemas/other", body, nil, intents.SchemaInvalid, pointer)
 	}
-	w.refused("PUT", "/schemas/general", `{"description":"x"}`, nil, intents.SchemaInvalid, "/name")
+	w.refused("PUT", "/schemas/planner", `{"description":"x"}`, nil, intents.SchemaInvalid, "/name")
 	w.set(func(c *core) { c.inForce.Bundle = "" })
 	w.refused("PUT", "/schemas/desk", `{"description":"x"}`, nil, intents.PayloadTooLarge, "")
 	if n := len(w.submits("registry.push")); n != before {

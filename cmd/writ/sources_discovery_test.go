@@ -34,7 +34,7 @@ type act struct {
 }
 
 // acting serves a model, at $ACTING: acts.json says what it does in each of its replies to a
-// message, by the first line of its prompt, and the message where that is there, too. prompts.jsonl has what it was sent.
+// message, by the first line of its prompt, and the last line of the message where that is there, too. prompts.jsonl has what it was sent.
 func acting(ts *testscript.TestScript, _ *world, _ []string) {
 	var mu sync.Mutex
 	all := &together{full: make(chan struct{})}
@@ -105,7 +105,7 @@ func (r actRequest) act(file string) act {
 	for _, m := range r.Messages {
 		switch m.Role {
 		case "user":
-			n, message = 0, m.Content
+			n, message = 0, m.Content[strings.LastIndex(m.Content, "\n")+1:] // a note with the date stands before it
 		case "assistant":
 			n++
 		}

@@ -165,7 +165,8 @@ var buildMortal = sync.OnceValues(func() (exe string, err error) {
 	}
 	exe = filepath.Join(mortalDir, "writ")
 	build := exec.CommandContext(context.Background(), "go", "build", "-ldflags", "-s -w -X aob.dev/writ/internal/failpoint.built=yes", "-o", exe, "aob.dev/writ/cmd/writ") // several tests wait for it
-	build.Env = append(os.Environ(), "CGO_ENABLED=0") // with the race detector, too: what the other tests have compiled
+	// With the race detector, too: what the other tests have compiled.
+	build.Env = append(os.Environ(), "CGO_ENABLED=0")
 	if out, err := build.CombinedOutput(); err != nil {
 		return "", fmt.Errorf("%w\n%s", err, out)
 	}

@@ -18,7 +18,7 @@ var extras = map[string][]string{
 		"epoch", "facts", "failure", "max_steps", "plan_digest", "response", "revision", "task", "turn_id",
 		"agent", "components", "route", "steps.after", "steps.agent", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage", "run", "workflow_id", "steps.type", "steps.attempts", "steps.retry_at", "steps.replayed", "workflow_complete",
 	},
-	storage.IndexMemory:   {"skills", "ask", "embedder", "sources"},
+	storage.IndexMemory:   {"skills", "ask", "embedder", "notes", "sources"},
 	storage.IndexSessions: {"agent", "did", "resumed_from", "sources", "ttl_at", "ttl_minutes", "workflow_state", "messages.intent_summary"},
 	storage.IndexEvents:   {"intent_id", "position", "seq", "user_id"},
 }

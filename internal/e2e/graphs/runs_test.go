@@ -316,7 +316,7 @@ func (x *run) startAgents() {
 
 // after does not wait: the clock is moved. Only who asks whether a process still works does.
 func (x *run) after(d time.Duration) <-chan time.Time {
-	if d == 5*time.Second {
+	if d == 3*time.Second {
 		return time.After(d)
 	}
 	if d > 0 {
