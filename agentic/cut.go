@@ -3,6 +3,7 @@ package agentic
 import (
 	"slices"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 )
 
@@ -13,10 +14,10 @@ type Cut struct {
 	LineCutAt int `json:"line_cut_at,omitempty"`
 }
 
-// cutOf describes texts that were cut at a limit if they were longer.
-func cutOf(more bool, limit int, texts ...string) Cut {
-	if slices.ContainsFunc(texts, func(s string) bool { return visible.IsCut(s, limit) }) {
-		return Cut{more, limit}
+// cutOf describes lines that were cut if they were longer than catalog.MaxLine.
+func cutOf(more bool, lines ...string) Cut {
+	if slices.ContainsFunc(lines, func(s string) bool { return visible.IsCut(s, catalog.MaxLine) }) {
+		return Cut{more, catalog.MaxLine}
 	}
 	return Cut{More: more}
 }

@@ -95,16 +95,18 @@ const (
 
 // helped delegates to one process of a role. Meanwhile fresh grants of the turn are forwarded to
 // it; sent is the grant that the request carries. on receives the progress of the process. If
-// the plan is cancelled, the process ends its work, and its reply has what its model used. The error is errGone if the process no longer works on it and has not answered: it has died, or its
-// answer was lost.
+// the plan is cancelled, the process ends its work, and its reply has what its model used. The error
+// is errGone if the process no longer works on it and has not answered: it has died, or its answer
+// was lost.
 func (r *Run) helped(ctx context.Context, role, instance string, wait time.Duration, sent string, in, out any, on func(progress)) error {
 	working, end := context.WithCancelCause(context.WithoutCancel(ctx))
-	defer context.AfterFunc(ctx, func() {
+	unwatched := context.AfterFunc(ctx, func() {
 		if errors.Is(context.Cause(ctx), errStopped) {
 			r.stopProcess(working, role, instance)
 		}
 		end(context.Cause(ctx))
-	})()
+	})
+	defer unwatched()
 	var beside sync.WaitGroup
 	beside.Go(func() { r.passOn(working, role, instance, sent) })
 	beside.Go(func() {

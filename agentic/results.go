@@ -43,7 +43,7 @@ func (r result) show(limit int) stepResult {
 	text := string(r.data)
 	if r.ref != nil {
 		rows, text = sampled(r.ref.Sample), strings.Join(r.ref.Sample, "\n")
-		out.Cut = cutOf(true, catalog.MaxLine, r.ref.Sample...)
+		out.Cut = cutOf(true, r.ref.Sample...)
 	} else if json.Unmarshal(r.data, &rows) == nil {
 		out.Rows = len(rows)
 	}

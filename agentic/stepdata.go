@@ -58,7 +58,7 @@ func (w *worker) keep(label, intentID string, inline json.RawMessage, ref *catal
 	if oneDocumentALine(ref.Sample) {
 		format = "jsonl"
 	}
-	return labelledResult{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format, Cut: cutOf(true, catalog.MaxLine, ref.Sample...)}
+	return labelledResult{Label: label, SizeBytes: ref.SizeBytes, Sample: ref.Sample, Format: format, Cut: cutOf(true, ref.Sample...)}
 }
 
 // keptAs is keep for the result of a skill, with its status.

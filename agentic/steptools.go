@@ -169,7 +169,7 @@ func (w *worker) readLines(ctx context.Context, _ string, a readLinesArgs) (any,
 	if m.ref != nil {
 		_, err = w.submit(ctx, "read_lines", catalog.ReadLines{FileID: m.ref.FileID, Start: a.Start, N: a.N}, &got)
 	}
-	return readLinesResult{got.Lines, cutOf(got.More, catalog.MaxLine, got.Lines...)}, err
+	return readLinesResult{got.Lines, cutOf(got.More, got.Lines...)}, err
 }
 
 // readLinesResult are lines as a model reads them.

@@ -20,6 +20,7 @@ import (
 // of the composer is cancelled at once. The plan is not closed again, no model is asked about it, and
 // what the requests have used is reported.
 func TestStopEndsRequest(t *testing.T) {
+	t.Parallel()
 	for name, replies := range map[string]map[string][]any{
 		"planner":  {},
 		"task":     {agents.Planner: {pick, onePlan}},

@@ -189,6 +189,6 @@ func (w *worker) found(label, intentID string, result json.RawMessage) any {
 		texts = append(texts, h.Text)
 	}
 	kept := w.keep(label, intentID, result, nil)
-	kept.Cut = cutOf(len(got.Rows) == catalog.MaxRows, catalog.MaxLine, texts...)
+	kept.Cut = cutOf(len(got.Rows) == catalog.MaxRows, texts...)
 	return kept
 }

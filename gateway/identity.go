@@ -35,7 +35,7 @@ type caller struct {
 }
 
 // refused names the count of requests that are refused before their user is known.
-func (c caller) refused() ratelimit.Caller {
+func (c *caller) refused() ratelimit.Caller {
 	return ratelimit.Caller{Tenant: c.key.Tenant, Key: c.key.ID}
 }
 
@@ -205,7 +205,7 @@ func (r rates) meter(a actor) error {
 }
 
 // claims determines the user of a request, without roles.
-func (c caller) claims(body claim) (actor, error) {
+func (c *caller) claims(body claim) (actor, error) {
 	a := actor{keyID: c.key.ID, trace: c.trace}
 	if err := cmp.Or(c.wrong, body.check()); err != nil {
 		return a, err

@@ -113,7 +113,7 @@ func (g *Gateway) ask(c *gin.Context, who caller, a actor, q turnRequest) turnRe
 }
 
 // turn returns the parts of the request for the prompts; nil: none.
-func (q turnRequest) turn() *catalog.TurnContext {
+func (q *turnRequest) turn() *catalog.TurnContext {
 	if reflect.ValueOf(q.about).IsZero() {
 		return nil
 	}

@@ -12,10 +12,9 @@ var planClose = newTransition(TypePlanClose,
 		if err != nil {
 			return Effect{}, err
 		}
-		switch catalog.PlanStatus(a.Status) {
-		case catalog.PlanComplete:
+		if status := catalog.PlanStatus(a.Status); status == catalog.PlanComplete {
 			err = p.completable(a.Response, o.Erased)
-		case catalog.PlanNeedsInput:
+		} else if status == catalog.PlanNeedsInput {
 			err = p.mayAskUser()
 		}
 		if err != nil {

@@ -47,7 +47,7 @@ type APIKey struct {
 	MaxRoles      []string `json:"max_roles"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"`
 	FrontEnd      bool     `json:"front_end,omitempty"` // of a chat program: it also asks for titles, and hangs up to stop
-	Tools         []string `json:"tools,omitempty"` // skills, or <server>.*, that MCP clients may use with it; nil: all
+	Tools         []string `json:"tools,omitempty"`     // skills, or <server>.*, that MCP clients may use with it; nil: all
 	Revoked       bool     `json:"revoked,omitempty"`
 }
 

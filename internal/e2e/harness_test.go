@@ -259,27 +259,6 @@ func (s *system) readTurn(who person, message string, out turn, p problem) turn 
 	return out
 }
 
-// counted is how many refusals with a code left no record but a count.
-func (s *system) counted(code intents.Code) (n int64) {
-	s.t.Helper()
-	for rec, err := range s.records().Scan(s.t.Context(), 0) {
-		if err != nil {
-			s.t.Fatal(err)
-		}
-		var c state.Control
-		if rec.Kind != storage.KindControl {
-			continue
-		}
-		if err := json.Unmarshal(rec.Parts[storage.PartControl], &c); err != nil {
-			s.t.Fatal(err)
-		}
-		if c.Counters != nil {
-			n += c.Counters.Refused[code]
-		}
-	}
-	return n
-}
-
 // records of the journal, as they are now.
 func (s *system) records() storage.Records {
 	s.t.Helper()

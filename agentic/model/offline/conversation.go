@@ -108,7 +108,7 @@ var ownTools = []string{
 }
 
 // effects matches the note of a prompt that says which skills change data.
-var effects = regexp.MustCompile("(?m)^- (These change data, and may wait for approval: |Tools of servers change data, and may wait for approval, except: |Tools of servers may change data, and wait for approval\\.)(.*)$")
+var effects = regexp.MustCompile(`(?m)^- (These change data, and may wait for approval: |Tools of servers change data, and may wait for approval, except: |Tools of servers may change data, and wait for approval\.)(.*)$`)
 
 // changes reports whether a tool changes data, by the prompt.
 func (c *conversation) changes(tool string) bool {
