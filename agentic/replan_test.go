@@ -3,6 +3,7 @@ package agentic
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"slices"
 	"strings"
 	"testing"
@@ -179,6 +180,24 @@ func TestHeld(t *testing.T) {
 	}
 	if got := types(c.allPlaced()); slices.Contains(got, "plan.close") || !slices.Contains(got, "step.finish") {
 		t.Errorf("intents %v", got)
+	}
+}
+
+// TestNotBegun: who reads that a plan waits is told of the steps that nobody has begun.
+func TestNotBegun(t *testing.T) {
+	t.Parallel()
+	var r Run
+	for _, status := range []catalog.StepStatus{catalog.StepDone, catalog.StepPendingApproval, catalog.StepPending, catalog.StepPending} {
+		step := countStep
+		step.Step = len(r.plan.Steps) + 1
+		step.Task = fmt.Sprint("do ", step.Step)
+		r.plan.Steps = append(r.plan.Steps, catalog.StepView{PlanStep: step, Status: status})
+	}
+	if got, want := r.notBegun(), "\n\nNot begun (2):\n- do 3\n- do 4"; got != want {
+		t.Errorf("%q, want %q", got, want)
+	}
+	if r.plan.Steps = r.plan.Steps[:2]; r.notBegun() != "" {
+		t.Errorf("%q, and all are begun", r.notBegun())
 	}
 }
 

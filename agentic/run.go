@@ -195,7 +195,8 @@ func (r *Run) step(n int) catalog.StepView {
 }
 
 // waits reports that the plan continues once people have decided; it shows the reason, the calls of
-// the task, and the steps that have not begun. The frame ends the user's stream. The error means that no step waits.
+// the task, and the steps that nobody has begun. The frame ends the user's stream. The error means
+// that no step waits.
 func (r *Run) waits(say func(text string)) error {
 	waiting := false
 	for _, s := range r.plan.Steps {
@@ -208,7 +209,7 @@ func (r *Run) waits(say func(text string)) error {
 			if h.Reply != "" {
 				text += "\n\n" + h.Reply
 			}
-			text += r.notBegun()
+			text = visible.Cut(text+r.notBegun(), maxResponse)
 			say(text)
 			r.frame(bus.FramePendingApproval, bus.PendingApprovalData{PlanID: r.turn.PlanID, Text: guarded(text), Approval: *h.Approval})
 			return nil

@@ -176,7 +176,7 @@ func (o *OpenAI) Respond(ctx context.Context, r Request, on func(Event)) (*Respo
 			req, _ = o.encode(r, as) // encoded before
 			continue
 		}
-		delay, again := got.retryAfter, correctionOf[failed.Err]
+		delay, again := got.retryAfter, correctionOf(failed)
 		switch {
 		case again != "":
 			r.Messages = append(slices.Clip(r.Messages), Message{Role: RoleUser, Text: again})

@@ -320,10 +320,23 @@ var errCallCut = errors.New("call cut off")
 // askOn has a text that reached the limit of tokens go on, once. After that its end is marked.
 const askOn = "Your last reply reached the limit of tokens. Go on exactly where it ends. Repeat nothing."
 
-// correctionOf is what a model is told of a reply that it is asked for again.
-var correctionOf = map[error]string{
-	errLeaked:  "Your last reply had a tool call as text, which is not executed. Call the tool through the interface for tool calls, or answer in plain text.",
-	errCallCut: "Your last reply reached the limit of tokens in the middle of a tool call, which is not executed. Make the call again, with shorter arguments.",
+// corrections are what a model is told of a reply that it is asked for again.
+var corrections = []struct {
+	of   error
+	text string
+}{
+	{errLeaked, "Your last reply had a tool call as text, which is not executed. Call the tool through the interface for tool calls, or answer in plain text."},
+	{errCallCut, "Your last reply reached the limit of tokens in the middle of a tool call, which is not executed. Make the call again, with shorter arguments."},
+}
+
+// correctionOf is empty for other failures.
+func correctionOf(failed *Error) string {
+	for _, c := range corrections {
+		if errors.Is(failed, c.of) {
+			return c.text
+		}
+	}
+	return ""
 }
 
 // cutMark ends a text that reached the limit of tokens.
