@@ -26,9 +26,12 @@ func TestLock(t *testing.T) {
 	if err := unix.Flock(int(asks.Fd()), unix.LOCK_SH); err != nil {
 		t.Fatal(err)
 	}
-	asked := time.AfterFunc(50*time.Millisecond, func() { _ = unix.Flock(int(asks.Fd()), unix.LOCK_UN) })
-	defer asked.Stop()
+	let := make(chan error, 1)
+	time.AfterFunc(50*time.Millisecond, func() { let <- unix.Flock(int(asks.Fd()), unix.LOCK_UN) })
 	held, err := datadir.Lock(dir)
+	if err := <-let; err != nil {
+		t.Fatal(err)
+	}
 	if err != nil {
 		t.Fatal(err)
 	}
