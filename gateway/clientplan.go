@@ -100,6 +100,12 @@ func (g *Gateway) clientLines(ctx context.Context, a actor, session string, line
 	return g.clientIntent(ctx, a, "", "read_lines", lines)
 }
 
+// findSkills finds skills for a query among those that the caller may call.
+func (g *Gateway) findSkills(ctx context.Context, a actor, session string, query catalog.SkillFind) (*intents.Answer, error) {
+	a.session = session
+	return g.clientIntent(ctx, a, "", "skill.find", query)
+}
+
 // clientIntent has an intent signed by the task of a client's plan. A plan that no longer accepts
 // calls is replaced by the next one.
 func (g *Gateway) clientIntent(ctx context.Context, a actor, request, typ string, args any) (*intents.Answer, error) {

@@ -118,6 +118,9 @@ type Config struct {
 	RateLimit  int           // 0: DefaultRateLimit; negative: no limit, of reads neither
 	RateWindow time.Duration // 0: DefaultRateWindow
 	MCPRate    int           // calls of MCP clients a minute, of a tenant's user; 0: DefaultMCPRate; negative: no limit
+
+	MCPTools  int      // skills that MCP clients are listed, more are searched for; 0: DefaultMCPTools; negative: all
+	MCPPinned []string // skills, or patterns of them, that are listed whatever their number
 }
 
 // Defaults of the rate limit.
@@ -204,6 +207,7 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.Routing = cmp.Or(cfg.Routing, DefaultRouting)
 	cfg.RateLimit = cmp.Or(cfg.RateLimit, DefaultRateLimit)
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
+	cfg.MCPTools = cmp.Or(cfg.MCPTools, DefaultMCPTools)
 	g := &Gateway{
 		cfg:   cfg,
 		keys:  ratelimit.NewRecent[bus.APIKeyReply](callers, keyLife, cfg.Now),

@@ -101,7 +101,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use(session)
 		defer done()
 	}
-	if slices.Contains(mcpOffers, m.Method) || m.Method == wire.MethodToolsCall && s.rpc.GetTool(m.Params.Name) == nil {
+	if slices.Contains(mcpOffers, m.Method) || m.Method == wire.MethodToolsCall && (m.Params.Name == toolSearch || s.rpc.GetTool(m.Params.Name) == nil) {
 		if err := s.renew(c.Request.Context()); err != nil {
 			return err
 		}

@@ -51,6 +51,17 @@ func (d *fakeSkillCaller) clientSkills(context.Context, actor) ([]catalog.Manife
 	return slices.Clone(d.skills), nil
 }
 
+func (d *fakeSkillCaller) findSkills(_ context.Context, _ actor, _ string, q catalog.SkillFind) (*intents.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	var found catalog.SkillFindResult
+	for _, m := range d.skills[:min(q.Limit, len(d.skills))] {
+		found.Skills = append(found.Skills, catalog.SkillHit{Name: m.Name, Description: m.Description})
+	}
+	result, err := json.Marshal(found)
+	return &intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: result}}, err
+}
+
 func (d *fakeSkillCaller) endClient(_ context.Context, _ actor, session string) {
 	d.ended <- session
 }

@@ -33,6 +33,7 @@ var mcpShares = ratelimit.Shares{All: 2000, Tenant: 500, Key: 100}
 type skillClient interface {
 	callSkill(ctx context.Context, who actor, c clientCall) (*intents.Answer, error)
 	clientSkills(ctx context.Context, who actor) ([]catalog.Manifest, error)
+	findSkills(ctx context.Context, who actor, session string, query catalog.SkillFind) (*intents.Answer, error)
 	clientLines(ctx context.Context, who actor, session string, lines catalog.ReadLines) (*intents.Answer, error)
 	endClient(ctx context.Context, who actor, session string)
 }

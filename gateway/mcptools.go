@@ -81,12 +81,10 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	for _, t := range tools {
 		taken[t.Tool.Name] = true
 	}
-	for i, name := range agents.WireNames(skills, taken) {
-		t := s.skill(skills[i], name)
-		if wire.ValidateParamHeaderAnnotations(&t.Tool) == nil {
-			tools = append(tools, t)
-		}
+	for _, name := range searchNames { // whether they are there or not: a skill keeps its name
+		taken[name] = true
 	}
+	tools = append(tools, s.listed(ctx, who, skills, agents.WireNames(skills, taken))...)
 	s.rpc.SetTools(tools...)
 	s.rpc.SetResources(resources(documents)...)
 	return nil
@@ -101,19 +99,23 @@ func openCapability() string {
 // skill returns an approved skill as a tool.
 func (s *mcpServer) skill(m catalog.Manifest, name string) server.ServerTool {
 	t := wire.Tool{Name: name, Description: m.Description, RawInputSchema: wireInput(m.InputSchema), RawOutputSchema: wireOutput(m.OutputSchema)}
-	pure, repeatable := m.Effect == catalog.Pure && !m.Destructive, m.Effect != catalog.Once
+	pure, repeatable := readsOnly(m), m.Effect != catalog.Once
 	t.Annotations = wire.ToolAnnotation{ReadOnlyHint: &pure, IdempotentHint: &repeatable, DestructiveHint: &m.Destructive}
 	return s.tool(t, func(ctx context.Context, c *mcpCall) (*wire.CallToolResult, error) {
-		args := c.req.Params.RawArguments
-		if len(args) == 0 || string(args) == "null" {
-			args = json.RawMessage("{}")
-		}
-		a, err := s.servers.skills.callSkill(ctx, c.actor, clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args})
-		if err != nil {
-			return nil, err
-		}
-		return c.answer(ctx, a)
+		return c.callSkill(ctx, m, c.req.Params.RawArguments)
 	})
+}
+
+// callSkill calls a skill with arguments, an object or nothing.
+func (c *mcpCall) callSkill(ctx context.Context, m catalog.Manifest, args json.RawMessage) (*wire.CallToolResult, error) {
+	if len(args) == 0 || string(args) == "null" {
+		args = json.RawMessage("{}")
+	}
+	a, err := c.s.servers.skills.callSkill(ctx, c.actor, clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args})
+	if err != nil {
+		return nil, err
+	}
+	return c.answer(ctx, a)
 }
 
 // wireInput returns a skill's input schema as shown to clients. MCP wants its type said, and SDKs

@@ -111,7 +111,7 @@ func none(n int) int {
 // limits are the limits of a configuration, in which 0 means no limit.
 func limits(c config.Config) node.Limits {
 	return node.Limits{
-		MCPRate: none(c.MCPRate), Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
+		MCPRate: none(c.MCPRate), MCPTools: none(c.MCPTools), Requests: none(c.RateLimit), Window: time.Duration(c.RateWindowMS) * time.Millisecond,
 		Rates:     router.Rates{Signer: none(c.SignerRate), Tenant: none(c.TenantRate)},
 		UserHolds: none(c.UserHolds), TenantHolds: none(c.TenantHolds),
 		Breakers: &breakers.Terms{
@@ -198,7 +198,7 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
 		Dir: c.Data, Listen: c.Listen, FirstKey: c.BootstrapKey, PublicURL: c.PublicURL, Users: c.UserHeaders, Origins: c.CORSOrigins, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Agents: cmp.Or(c.Agents, "agents"), AgentsFound: c.Agents == "", AgentVariables: c.AgentVariables, RunAgent: c.RunAgent, Routing: routingOf(c), Skills: c.Skills,
-		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), StepTime: time.Duration(c.StepTimeLimitSec) * time.Second, AgentHosts: c.AgentHosts, Driver: c.Sandbox, Limits: limits(c),
+		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), StepTime: time.Duration(c.StepTimeLimitSec) * time.Second, AgentHosts: c.AgentHosts, MCPPinned: c.MCPPinned, Driver: c.Sandbox, Limits: limits(c),
 	}
 	if c.SlackToken != "" {
 		cfg.Profiles = slack.New(slack.API, c.SlackToken)

@@ -47,6 +47,7 @@ type Config struct {
 	SkillRetries            int
 	StepTimeLimitSec        int
 	AgentHosts              []string
+	MCPPinned               []string
 	AgentVariables          []string
 
 	Policies         string
@@ -81,6 +82,7 @@ type Config struct {
 	PageCacheMB              int
 	RateLimit, RateWindowMS  int
 	MCPRate                  int
+	MCPTools                 int
 	SignerRate, TenantRate   int
 	UserHolds, TenantHolds   int
 	BreakerFailures          int

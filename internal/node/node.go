@@ -75,6 +75,7 @@ type Config struct {
 	SkillTimeout time.Duration // of one request to a server that has none of its own; 0: the default
 	StepTime     time.Duration // time limit of steps and built-in agents; 0: the default
 	SkillRetries int           // of one request; 0: the default; negative: none
+	MCPPinned    []string      // skills that MCP clients are always listed
 	AgentHosts   []string      // where remote agents may be beside the public network
 	Secrets      []string      // files of the configuration that no skill server may see
 	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
@@ -109,6 +110,7 @@ const ReadRate = gateway.ReadRate
 type Limits struct {
 	Requests               int           // of one user in a window, at the gateway
 	MCPRate                int           // calls of MCP clients a minute, of a tenant's user
+	MCPTools               int           // skills that MCP clients are listed; more are searched for
 	Window                 time.Duration // that window
 	Rates                  router.Rates
 	UserHolds, TenantHolds int // intents that may wait for approval at once

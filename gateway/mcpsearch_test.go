@@ -1,0 +1,55 @@
+package gateway
+
+import (
+	"slices"
+	"strings"
+	"testing"
+
+	wire "github.com/mark3labs/mcp-go/mcp"
+)
+
+// TestMCPPinned: pinned skills are listed beside the tools that find the others; a pattern that
+// matches none is logged. The tools of a search are called in both eras, also with an answer to a
+// question.
+func TestMCPPinned(t *testing.T) {
+	for era, option := range eras {
+		t.Run(era, func(t *testing.T) {
+			w, d := mcpWorld(t, nil, func(c *Config, _ *pace) { c.MCPTools, c.MCPPinned = 2, []string{"crm.l*", "none.*"} })
+			c := w.mcpClient(option)
+			list, err := c.ListTools(t.Context(), wire.ListToolsRequest{})
+			if err != nil {
+				t.Fatal(err)
+			}
+			var names []string
+			for _, one := range list.Tools {
+				names = append(names, one.Name)
+				if a := one.Annotations; one.Name == toolCall && (!*a.DestructiveHint || *a.ReadOnlyHint) || one.Name == toolRead && !*a.ReadOnlyHint {
+					t.Errorf("%+v", one)
+				}
+			}
+			slices.Sort(names)
+			want := []string{"ask_shop", "call_tool", "describe_tool", "get_result", "list", "read_lines", "read_tool", "run_task", "search_tools"}
+			if !slices.Equal(names, want) {
+				t.Errorf("%q, want %q", names, want)
+			}
+			if log := w.log.String(); !strings.Contains(log, `"pattern":"none.*"`) || strings.Contains(log, "crm.l*") {
+				t.Errorf("logged: %s", log)
+			}
+			for _, name := range []string{"crm__close", "crm.close"} {
+				if r := w.use(c, toolCall, map[string]any{"name": name, "arguments": map[string]any{"id": "t1"}}); own(t, r)["n"] != 1.0 {
+					t.Errorf("%+v", r)
+				}
+			}
+			if calls := d.called(); len(calls) != 2 || calls[0].Skill != "crm.close" || string(calls[0].Args) != `{"id":"t1"}` || calls[0].Request == calls[1].Request {
+				t.Errorf("%+v", calls)
+			}
+			for tool, args := range map[string]map[string]any{
+				toolCall: {"name": "crm.close", "args": 1}, toolRead: {"name": "crm.close"}, toolDescribe: {"name": ""}, toolSearch: {"query": "x", "limit": "all"},
+			} {
+				if r := w.use(c, tool, args); !r.IsError || own(t, r)["code"] != "MALFORMED_ARGS" {
+					t.Errorf("%s %v: %+v", tool, args, r)
+				}
+			}
+		})
+	}
+}
