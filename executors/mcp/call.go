@@ -80,6 +80,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	if err != nil {
 		return nil, c.conceal(err)
 	}
+	ctx = context.WithValue(ctx, toolKey{}, t)
 	req := c.request(name, input, meta)
 	token, end := c.asides.during(meta.Owner, meta.Log, meta.OnMessage)
 	defer end()

@@ -176,8 +176,11 @@ func (c *Client) shut(cn *conn) {
 // dial opens a connection and shakes hands, within the start timeout.
 func (c *Client) dial(ctx context.Context) (*conn, error) {
 	open := c.openHTTP
-	if c.src.URL == "" {
+	switch {
+	case c.src.URL == "":
 		open = c.openStdio
+	case c.src.OpenAPI != "":
+		open = c.openREST
 	}
 	cn, err := open(ctx)
 	if err != nil {

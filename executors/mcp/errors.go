@@ -28,6 +28,7 @@ var (
 	ErrSchema      = errors.New("skill breaks its schema")               // output or manifest violates its declaration
 	ErrTooLarge    = errors.New("skill response too large")              // above MaxBytes
 	ErrChanged     = errors.New("skill differs from its pinned version") // the digest is another one
+	ErrNotOffered  = errors.New("the operation is not offered")          // of an OpenAPI document
 	ErrPrincipal   = errors.New("skill answered for another principal")  // an incident: never retried, never shown
 )
 
@@ -106,7 +107,10 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	e := &Error{Kind: ErrUnavailable, Undelivered: st.undelivered.Load(), Err: err}
 	var broken *transport.Error
 	var refused *egress.RefusedError
+	var own *Error
 	switch {
+	case errors.As(err, &own): // nothing was sent
+		*e = *own
 	case st.tooLarge.Load():
 		*e = Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("more than %d bytes", st.limit.Load())}
 	case ctx.Err() != nil:

@@ -133,7 +133,9 @@ type tool struct {
 // parseTool reads one entry of tools/list. Err describes its fault.
 func parseTool(raw json.RawMessage, src Source) *tool {
 	t := &tool{Manifest: Manifest{Server: src.Server()}}
-	if err := t.read(raw); err != nil {
+	if err := t.read(raw); errors.Is(err, ErrNotOffered) && src.OpenAPI != "" {
+		t.Err = err
+	} else if err != nil {
 		t.Err = &Error{Kind: ErrSchema, Tool: visible.Line(t.Name, maxName), Reason: "bad manifest", Err: err}
 	}
 	return t
@@ -146,6 +148,7 @@ func (t *tool) read(raw json.RawMessage) error {
 		InputSchema  json.RawMessage `json:"inputSchema"`
 		OutputSchema json.RawMessage `json:"outputSchema"`
 		Annotations  json.RawMessage
+		NotOffered   string `json:"notOffered"` // of operationTool
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return err
@@ -159,6 +162,9 @@ func (t *tool) read(raw json.RawMessage) error {
 		if err := json.Unmarshal(in.Annotations, &t.Hints); err != nil {
 			return fmt.Errorf("annotations: %w", err)
 		}
+	}
+	if in.NotOffered != "" {
+		return &Error{Kind: ErrNotOffered, Tool: t.Name, Reason: visible.Line(in.NotOffered, maxReason)}
 	}
 	if err := t.compile(); err != nil {
 		return err

@@ -22,6 +22,7 @@ import (
 // Settings of a server are its members in the configuration file, see docs/skills.md.
 type Settings struct {
 	Name      string   // used by approvals; letters, digits and -
+	OpenAPI   string   // file of an OpenAPI document, if the URL is the base of an API
 	Env       []string // NAME=value
 	Files     []sandbox.ServerFile
 	NoNetwork bool
@@ -86,6 +87,7 @@ var members = map[string]member{
 	"principal_hmac": {"", func(s *entry, n *yaml.Node) error {
 		return s.value(n, (*entry).setPrincipalKey)
 	}},
+	"openapi": {"url", text((*entry).setOpenAPI)},
 	"headers": {"url", func(s *entry, n *yaml.Node) error {
 		return s.values(n, headerName, "a header's name has letters, digits and -", (*entry).addHeader)
 	}},
@@ -113,9 +115,15 @@ func readServer(n *yaml.Node, getenv func(string) string) (Source, error) {
 	case err != nil:
 		return Source{}, err
 	case s.URL == "" && s.Command == nil:
+		if s.OpenAPI != "" {
+			return Source{}, errors.New(": has openapi and no url: name the base URL of the API, since servers of the document are not used")
+		}
 		return Source{}, errors.New(": has neither url nor command: give it one of them")
 	case s.URL != "" && s.Command != nil:
 		return Source{}, errors.New(": has both url and command: leave one of them out")
+	}
+	if s.OpenAPI != "" && s.PrincipalKey != nil {
+		return Source{}, errors.New(".principal_hmac: is for servers that speak MCP, and this one has openapi: leave it out")
 	}
 	kind := "url"
 	if s.URL == "" {
@@ -185,6 +193,11 @@ func (s *entry) setName(text string) error {
 func (s *entry) setURL(text string) (err error) {
 	s.URL, err = parseURL(text)
 	return err
+}
+
+func (s *entry) setOpenAPI(text string) error {
+	s.OpenAPI = text
+	return nil
 }
 
 // setCommand takes a command line, or its words.

@@ -36,6 +36,7 @@ func Builtin(name, url string) Source {
 //	https://skills.example/mcp                          streamable HTTP
 //	npx -y some-server "an argument"                    a child process
 //	name=git files=/srv/repo:rw -- mcp-server-git       with members in front
+//	name=shop openapi=shop.yaml url=https://shop.example the HTTP API of a document
 //
 // A command line is split at white space; single and double quotes and the
 // backslash work as in a shell, and nothing is expanded. Credentials in a URL
@@ -63,7 +64,7 @@ const membersEnd = "--"
 
 // shortMembers are those that the short form can have. Others can read a command line, so it has no
 // headers and no principal_hmac.
-var shortMembers = []string{"name", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "open_world"}
+var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "open_world"}
 
 // longForm makes the mapping of a short form. A command without members may contain "--" itself.
 func longForm(s string) (*yaml.Node, error) {
@@ -77,16 +78,19 @@ func longForm(s string) (*yaml.Node, error) {
 	n, place := mapping(), words
 	if key, _, ok := strings.Cut(words[0], "="); ok && slices.Contains(append(shortMembers, "header", "headers", "principal_hmac"), key) {
 		end := slices.Index(words, membersEnd)
+		if end < 0 && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "openapi=") }) {
+			end = len(words) // its url is a member, too
+		}
 		if end < 0 || slices.ContainsFunc(words[:end], func(w string) bool { return !strings.Contains(w, "=") }) {
 			return nil, errors.New("what stands in front of the command or URL ends with --, as in: name=git -- mcp-server-git")
-		}
-		if place = words[end+1:]; len(place) == 0 {
-			return mapping(), nil
 		}
 		for _, w := range words[:end] {
 			if err := addMember(n, w); err != nil {
 				return nil, err
 			}
+		}
+		if place = words[min(end+1, len(words)):]; len(place) == 0 {
+			return n, nil
 		}
 	}
 	if len(place) == 1 && isURL(place[0]) {

@@ -46,7 +46,7 @@ var libraries = map[string]struct {
 	"github.com/mark3labs/mcp-go":                                       {why: "it serves, and has types"},
 	"github.com/prometheus/client_golang":                               {why: "it serves"},
 	"github.com/transparency-dev/formats":                               {why: "notes"},
-	"github.com/getkin/kin-openapi":                                     {why: "checks what tests serve"},
+	"github.com/getkin/kin-openapi":                                     {why: "reads documents, and refuses references to others"},
 	"github.com/go-jose/go-jose":                                        {why: "reads certificates"},
 	"github.com/spf13":                                                  {why: "flags that are addresses"},
 	"github.com/klippa-app/go-pdfium":                                   {why: "reads documents; no socket of the WebAssembly is given to it"},

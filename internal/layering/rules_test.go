@@ -126,7 +126,7 @@ var only = map[string][]string{
 	"github.com/spf13/cobra":                {"internal/cli"},
 	"github.com/stretchr/testify":           {},
 	"cel.dev/cel-go":                        {"state/workflows"},
-	"github.com/getkin/kin-openapi":         {"internal/testing/edgetest"},
+	"github.com/getkin/kin-openapi":         {"executors/mcp", "internal/testing/edgetest"},
 	"github.com/prometheus":                 {"internal/telemetry"},
 	"go.opentelemetry.io/contrib":           {"internal/telemetry"},
 	"go.opentelemetry.io/otel/exporters":    {"internal/telemetry"},

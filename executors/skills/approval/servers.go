@@ -5,7 +5,9 @@ import (
 	"context"
 	"errors"
 	"slices"
+	"strings"
 
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/skills"
 )
 
@@ -53,6 +55,8 @@ func (w *Watcher) summarize(found []skills.Skill) {
 			pin, pinned := w.pinOf(x, tenant)
 			why := ""
 			switch {
+			case errors.Is(x.Err, mcp.ErrNotOffered):
+				why = strings.TrimPrefix(x.Err.Error(), x.Name+": ")
 			case x.Err != nil:
 				why = "its description cannot be used"
 			case !pinned:
