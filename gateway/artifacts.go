@@ -91,7 +91,7 @@ func (g *Gateway) putArtifact(c *gin.Context) error {
 		return err
 	}
 	at := uploadRoute + "/" + kept.Artifact[len("cas://"):]
-	c.Header("Location", at)
+	c.Header("Location", g.root+at)
 	c.JSON(http.StatusCreated, artifactReply{kept, at})
 	return nil
 }

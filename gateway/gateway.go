@@ -67,8 +67,10 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"sync/atomic"
 	"time"
 
@@ -105,7 +107,7 @@ type Config struct {
 	// Routing are the switches of request routing; zero: DefaultRouting.
 	Routing catalog.Routing
 
-	// PublicURL is the address that people use; empty: the listener's.
+	// PublicURL is the address that people use, without a slash at its end; empty: the listener's.
 	PublicURL string
 
 	// UserHeaders name the user of a request, beside X-User-Id, under a key that may assert users.
@@ -146,6 +148,8 @@ const maxOpen = 1024
 // Gateway answers HTTP. Run keeps its plans running.
 type Gateway struct {
 	cfg     Config
+	public  *url.URL                           // cfg.PublicURL; the zero value if it is empty
+	root    string                             // its path
 	keys    *ratelimit.Recent[bus.APIKeyReply] // owners, by the hash of the key
 	limit   rates
 	doors   *ratelimit.Limiter // of keys and addresses without a known user
@@ -200,6 +204,10 @@ func New(cfg Config) (*Gateway, error) {
 	case cfg.RateWindow < 0:
 		return nil, errors.New("gateway: the window of the rate limit must be positive")
 	}
+	public, err := url.Parse(cfg.PublicURL)
+	if err != nil {
+		return nil, fmt.Errorf("gateway: %w", err)
+	}
 	if cfg.Now == nil {
 		cfg.Now = time.Now
 	}
@@ -209,7 +217,7 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.RateWindow = cmp.Or(cfg.RateWindow, DefaultRateWindow)
 	cfg.MCPTools = cmp.Or(cfg.MCPTools, DefaultMCPTools)
 	g := &Gateway{
-		cfg:   cfg,
+		cfg: cfg, public: public, root: public.Path,
 		keys:  ratelimit.NewRecent[bus.APIKeyReply](callers, keyLife, cfg.Now),
 		limit: newRates(cfg.RateLimit, cfg.RateWindow, cfg.Now),
 		open:  ratelimit.NewPlaces(maxOpen),

@@ -170,13 +170,13 @@ func (g *Gateway) Reads(router http.Handler) http.Handler {
 		c.Status(http.StatusOK) // gin has set 404, since it has no route for it
 		return g.forward(c.Writer, c.Request, a, "")
 	}))
-	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+	return g.shared(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Header.Get("X-Api-Key") == "" || r.Header.Get("Authorization") != "" || !takesGrant(r) {
 			router.ServeHTTP(w, r)
 			return
 		}
 		e.ServeHTTP(w, r)
-	})
+	}))
 }
 
 // takesGrant reports whether a request reads something that needs a grant.

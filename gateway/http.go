@@ -21,7 +21,9 @@ import (
 const maxBody = 1 << 20
 
 // Handler is the gateway's HTTP interface.
-func (g *Gateway) Handler() http.Handler {
+func (g *Gateway) Handler() http.Handler { return g.shared(g.routes()) }
+
+func (g *Gateway) routes() *gin.Engine {
 	r := edge.NewRoutes(g.cfg.Log, uploadRoute, g.observe)
 	r.Bodies = ofBearers
 	keyed := func(h func(*gin.Context, caller) error) gin.HandlerFunc { return r.Handle(g.authenticated(h)) }
@@ -34,6 +36,9 @@ func (g *Gateway) Handler() http.Handler {
 	r.DELETE(routeMCP, mcp)
 	r.GET(server.WellKnownProtectedResourcePath, r.Handle(g.protectedResource))
 	r.GET(server.WellKnownProtectedResourcePath+routeMCP, r.Handle(g.protectedResource))
+	if g.root != "" { // the path of the resource is inserted (RFC 9728)
+		r.GET(server.WellKnownProtectedResourcePath+g.root+routeMCP, r.Handle(g.protectedResource))
+	}
 	r.GET("/v1/me", keyed(g.getMe))
 	r.POST("/v1/grants", keyed(g.postGrant))
 	r.POST("/v1/skills", keyed(g.submits("skill.approve", nil)))
@@ -93,7 +98,6 @@ func (g *Gateway) Handler() http.Handler {
 	r.DELETE("/agent/schedules/:id", keyed(g.submits("schedule.delete", removedSchedule)))
 	r.GET("/agent/sessions", keyed(g.routed(readapi.Sessions, "limit", "after")))
 	r.POST("/agent/sessions/:session_id/resume", by(g.resumeSession))
-	g.preflights(r.Engine)
 	return r.Engine
 }
 
@@ -163,7 +167,6 @@ func respond[T any](c *gin.Context, found T, err error) error {
 func (g *Gateway) observe(c *gin.Context) {
 	began := g.cfg.Now()
 	c.Header("Cache-Control", "no-store")
-	g.share(c)
 	c.Next()
 	g.cfg.Log.InfoContext(c.Request.Context(), "request", slog.String("method", c.Request.Method), slog.String("route", c.FullPath()),
 		slog.Int("status", c.Writer.Status()), slog.Int64("duration_ms", g.cfg.Now().Sub(began).Milliseconds()),

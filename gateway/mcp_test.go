@@ -233,7 +233,7 @@ func TestMCPResults(t *testing.T) {
 			"status": "error", "code": "CONFLICT_IDEMPOTENCY", "reason": "other arguments", "pointer": "/x", "hint": intents.ConflictIdempotency.Info().Hint,
 		}},
 		"a hold": {a: hold, own: map[string]any{
-			"status": "held", "intent_id": heldID, "deadline": "2026-01-01T00:00:00Z", "url": w.http.URL + "/agent/approvals/" + heldID,
+			"status": "held", "intent_id": heldID, "deadline": "2026-01-01T00:00:00Z", "url": w.http.URL + "/console/approvals/" + heldID,
 		}},
 		"in flight": {a: &intents.Answer{IntentID: heldID, Code: intents.InFlight}, own: map[string]any{"status": "running", "intent_id": heldID}},
 	} {

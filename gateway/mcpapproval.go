@@ -33,7 +33,7 @@ func pendingApprovalOf(a *intents.Answer) pendingApproval {
 
 // waits reports that an intent waits, and where people approve it.
 func (c *mcpCall) waits(h pendingApproval) *wire.CallToolResult {
-	out := map[string]any{"status": mcpPendingApproval, "intent_id": h.IntentID, "url": c.base + "/agent/approvals/" + h.IntentID, "deadline": h.Deadline}
+	out := map[string]any{"status": mcpPendingApproval, "intent_id": h.IntentID, "url": c.base + "/console/approvals/" + h.IntentID, "deadline": h.Deadline}
 	for name, value := range map[string]string{"plan_id": h.Plan, "reason": h.Reason, "text": h.Text} {
 		if value != "" {
 			out[name] = value

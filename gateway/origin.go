@@ -7,7 +7,7 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/gin-gonic/gin"
+	"github.com/mark3labs/mcp-go/server"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/problem"
@@ -18,7 +18,7 @@ import (
 // under a name that is not this machine's (DNS rebinding).
 func (g *Gateway) expected(r *http.Request) error {
 	loopback := nearby(localAddress(r))
-	if loopback && !nearby(r.Host) && !g.public(r.Host) {
+	if loopback && !nearby(r.Host) && !g.isPublic(r.Host) {
 		return stranger("the header Host names another machine")
 	}
 	origin := r.Header.Get("Origin")
@@ -28,46 +28,43 @@ func (g *Gateway) expected(r *http.Request) error {
 	u, err := url.Parse(origin)
 	switch {
 	case err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https":
-	case slices.Contains(g.cfg.Origins, origin), g.public(u.Host), loopback && nearby(u.Host), strings.EqualFold(u.Host, r.Host) && net.ParseIP(hostname(r.Host)) != nil:
+	case slices.Contains(g.cfg.Origins, origin), g.isPublic(u.Host), loopback && nearby(u.Host), strings.EqualFold(u.Host, r.Host) && net.ParseIP(hostname(r.Host)) != nil:
 		return nil
 	}
 	return stranger("the header Origin names a page of another site")
 }
 
-// share lets pages of the origins in the settings read answers in a browser. They send an API key;
-// cookies are never allowed.
-func (g *Gateway) share(c *gin.Context) {
-	if len(g.cfg.Origins) == 0 {
-		return
-	}
-	h := c.Writer.Header()
-	h.Add("Vary", "Origin")
-	if origin := c.GetHeader("Origin"); slices.Contains(g.cfg.Origins, origin) {
-		h.Set("Access-Control-Allow-Origin", origin)
-		h.Set("Access-Control-Expose-Headers", "Location, Mcp-Session-Id, Retry-After, X-Plan-Id, X-Should-Retry")
-	}
+// shared lets pages of the origins in the settings call a handler and read its answers in a browser;
+// at routeMCP also pages that this machine serves, such as those of an inspector. They send an API
+// key; cookies are never allowed.
+func (g *Gateway) shared(h http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		header, origin := w.Header(), r.Header.Get("Origin")
+		header.Add("Vary", "Origin")
+		if !slices.Contains(g.cfg.Origins, origin) && !ofThisMachine(r, origin) {
+			h.ServeHTTP(w, r)
+			return
+		}
+		header.Set("Access-Control-Allow-Origin", origin)
+		header.Set("Access-Control-Expose-Headers", "Location, Mcp-Session-Id, Retry-After, WWW-Authenticate, X-Plan-Id, X-Should-Retry")
+		if r.Method != http.MethodOptions {
+			h.ServeHTTP(w, r)
+			return
+		}
+		header.Set("Access-Control-Allow-Methods", "GET, POST, PUT, DELETE")
+		header.Set("Access-Control-Allow-Headers", r.Header.Get("Access-Control-Request-Headers"))
+		header.Set("Access-Control-Max-Age", "600")
+		w.WriteHeader(http.StatusNoContent)
+	})
 }
 
-// preflights answers browsers that ask, before a request of a page of another site, whether a route
-// allows it.
-func (g *Gateway) preflights(r *gin.Engine) {
-	if len(g.cfg.Origins) == 0 {
-		return
+// ofThisMachine reports whether a page that this machine serves calls its MCP server.
+func ofThisMachine(r *http.Request, origin string) bool {
+	if r.URL.Path != routeMCP && !strings.HasPrefix(r.URL.Path, server.WellKnownProtectedResourcePath) {
+		return false
 	}
-	methods := make(map[string][]string)
-	for _, route := range r.Routes() {
-		methods[route.Path] = append(methods[route.Path], route.Method)
-	}
-	for path, allowed := range methods {
-		r.OPTIONS(path, func(c *gin.Context) {
-			if h := c.Writer.Header(); h.Get("Access-Control-Allow-Origin") != "" {
-				h.Set("Access-Control-Allow-Methods", strings.Join(allowed, ", "))
-				h.Set("Access-Control-Allow-Headers", c.GetHeader("Access-Control-Request-Headers"))
-				h.Set("Access-Control-Max-Age", "600")
-			}
-			c.Status(http.StatusNoContent)
-		})
-	}
+	u, err := url.Parse(origin)
+	return err == nil && (u.Scheme == "http" || u.Scheme == "https") && nearby(u.Host) && nearby(localAddress(r)) && nearby(r.Host)
 }
 
 // onlyHere reports whether a request was sent on this machine, to this machine, by no proxy and
@@ -90,7 +87,7 @@ func stranger(why string) error {
 // address.
 func (g *Gateway) baseURL(r *http.Request) string {
 	if g.cfg.PublicURL != "" {
-		return strings.TrimSuffix(g.cfg.PublicURL, "/")
+		return g.cfg.PublicURL
 	}
 	scheme := "http"
 	if r.TLS != nil || r.Header.Get("X-Forwarded-Proto") == "https" {
@@ -103,10 +100,12 @@ func (g *Gateway) baseURL(r *http.Request) string {
 	return scheme + "://" + host
 }
 
-// public reports whether a host, with its port, is that of public_url.
-func (g *Gateway) public(host string) bool {
-	u, err := url.Parse(g.cfg.PublicURL)
-	return err == nil && u.Host != "" && strings.EqualFold(u.Host, host)
+// isPublic reports whether a host is that of public_url.
+func (g *Gateway) isPublic(host string) bool {
+	without := func(host string) string {
+		return strings.TrimSuffix(host, map[string]string{"http": ":80", "https": ":443"}[g.public.Scheme])
+	}
+	return g.public.Host != "" && strings.EqualFold(without(g.public.Host), without(host))
 }
 
 // localAddress is the local address of a request's connection.

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"net/http"
+	"net/http/httptest"
 	"strings"
 	"testing"
 )
@@ -59,6 +60,59 @@ func TestMCPOrigin(t *testing.T) {
 			if said := resp.Header.Get("WWW-Authenticate"); strings.Contains(said, "evil") || said != "" && !strings.Contains(said, `"https://writ.example/.well-known/`) {
 				t.Errorf("%s: %s", tt.host, said)
 			}
+		}
+	}
+}
+
+// TestPublicURL: held links, metadata and paths that clients are sent to begin with public_url, in every
+// spelling of its host.
+func TestPublicURL(t *testing.T) {
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.PublicURL = "https://writ.example/gate" })
+	for _, path := range []string{"", "/mcp", "/gate/mcp"} {
+		r, got := httptest.NewRequest(http.MethodGet, "/.well-known/oauth-protected-resource"+path, nil), httptest.NewRecorder()
+		if w.gateway.Handler().ServeHTTP(got, r); !strings.Contains(got.Body.String(), `"resource":"https://writ.example/gate/mcp"`) {
+			t.Errorf("%s: %d %s", path, got.Code, got.Body)
+		}
+	}
+	for host, want := range map[string]bool{"writ.example": true, "WRIT.example:443": true, "writ.example:80": false, "writ.example:8443": false, "": false} {
+		if w.gateway.isPublic(host) != want {
+			t.Errorf("%s: %v", host, !want)
+		}
+	}
+	if resp := w.call("POST", "/agent/run", `{"message":"hi"}`, nil, new(any)); resp.Header.Get("Location") != "" && !strings.HasPrefix(resp.Header.Get("Location"), "/gate/agent/plans/") {
+		t.Error(resp.Header)
+	}
+}
+
+// TestMachinePages: pages that this machine serves may call /mcp of a writ of this machine, which is
+// where inspectors are, and no other route.
+func TestMachinePages(t *testing.T) {
+	w := httptest.NewServer(newWorld(t, nil).gateway.Handler())
+	defer w.Close()
+	for _, c := range []struct {
+		path, host, origin string
+		shared             bool
+	}{
+		{routeMCP, "", "http://localhost:6274", true},
+		{"/.well-known/oauth-protected-resource/mcp", "", "http://127.0.0.1:6274", true},
+		{routeMCP, "evil.example", "http://localhost:6274", false},
+		{routeMCP, "", "http://localhost.evil.example", false},
+		{routeMCP, "", "null", false},
+		{"/agent/run", "", "http://localhost:6274", false},
+	} {
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodOptions, w.URL+c.path, http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.Host = c.host
+		r.Header = http.Header{"Origin": {c.origin}, "Access-Control-Request-Method": {"POST"}, "Access-Control-Request-Headers": {"mcp-session-id"}}
+		resp, err := http.DefaultClient.Do(r)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if got := resp.Header.Get("Access-Control-Allow-Origin"); (got == c.origin) != c.shared || (resp.Header.Get("Access-Control-Allow-Headers") != "") != c.shared {
+			t.Errorf("%+v: %s %v", c, resp.Status, resp.Header)
 		}
 	}
 }

@@ -293,7 +293,7 @@ func (g *Gateway) reply(c *gin.Context, r runReply) error {
 	status := http.StatusOK
 	if r.Status == statusPendingApproval || r.Status == statusExecuting {
 		status = http.StatusAccepted
-		c.Header("Location", "/agent/plans/"+r.PlanID)
+		c.Header("Location", g.root+"/agent/plans/"+r.PlanID)
 	}
 	c.JSON(status, r)
 	return nil

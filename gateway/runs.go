@@ -101,7 +101,7 @@ func (g *Gateway) openRun(c *gin.Context, a actor, typ string, args any) error {
 			g.cfg.Log.WarnContext(ctx, "hand out a run", slog.String("run_id", t.plan), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 		}
 	}
-	c.Header("Location", "/v1/runs/"+reply.PlanID)
+	c.Header("Location", g.root+"/v1/runs/"+reply.PlanID)
 	c.JSON(http.StatusCreated, reply)
 	return nil
 }

@@ -23,6 +23,7 @@ import (
 	"io/fs"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 	"time"
 
@@ -35,7 +36,7 @@ import (
 type Config struct {
 	API       http.Handler // the HTTP interface of this process, and that of package consoleapi
 	Witnesses []string     // that cosign checkpoints, by name
-	Secure    bool         // people reach it by TLS
+	PublicURL string       // where people reach writ, without a slash at its end; empty: at the listener
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -44,10 +45,12 @@ type Config struct {
 type Console struct {
 	Config
 	sessions *ratelimit.Recent[*session] // by id
+	root     string                      // path of PublicURL
 	pages    map[string]*template.Template
 	rate     *ratelimit.Limiter
 	live     *ratelimit.Limiter
 	streams  *ratelimit.Places
+	origins  *http.CrossOriginProtection
 }
 
 // Bounds of one session: pages of a window, and streams opened in a minute.
@@ -75,12 +78,23 @@ func New(cfg Config) (*Console, error) {
 		Config: cfg, sessions: ratelimit.NewRecent[*session](shares, sessionLife, cfg.Now), pages: map[string]*template.Template{},
 		rate: ratelimit.New(pageRate, pageWindow, shares, cfg.Now), live: ratelimit.New(streamRate, time.Minute, shares, cfg.Now), streams: ratelimit.NewPlaces(maxStreams),
 	}
+	public, err := url.Parse(cfg.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	c.root, c.origins = public.Path, http.NewCrossOriginProtection()
+	if public.Host != "" {
+		if err := c.origins.AddTrustedOrigin(public.Scheme + "://" + public.Host); err != nil {
+			return nil, err
+		}
+	}
+	root := template.FuncMap{"root": func() string { return c.root }}
 	names, err := fs.Glob(files, "templates/*.html")
 	if err != nil {
 		return nil, err
 	}
 	for _, name := range names {
-		t, err := template.New("layout.html").Funcs(functions).ParseFS(files, "templates/layout.html", name)
+		t, err := template.New("layout.html").Funcs(functions).Funcs(root).ParseFS(files, "templates/layout.html", name)
 		if err != nil {
 			return nil, err
 		}
@@ -101,8 +115,8 @@ func (c *Console) Handler() http.Handler {
 	m.HandleFunc("GET /console/login", c.showLogin)
 	m.HandleFunc("POST /console/login", c.login)
 	m.Handle("POST /console/logout", c.page("login", c.logout))
-	m.Handle("GET /console", http.RedirectHandler("/console/now", http.StatusSeeOther))
-	m.Handle("GET /console/{$}", http.RedirectHandler("/console/now", http.StatusSeeOther))
+	m.Handle("GET /console", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
+	m.Handle("GET /console/{$}", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
 	for pattern, p := range map[string]struct {
 		name string
 		show func(*request) (any, error)
@@ -127,7 +141,7 @@ func (c *Console) Handler() http.Handler {
 	} {
 		m.Handle(pattern, c.page(p.name, p.show))
 	}
-	guarded := http.NewCrossOriginProtection().Handler(m)
+	guarded := c.origins.Handler(m)
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		h := w.Header()
 		h.Set("Content-Security-Policy", contentPolicy)
@@ -201,7 +215,7 @@ func (q *request) allowed() error {
 // see redirects the browser to a page, which shows a message once.
 func (q *request) see(path, said string) (any, error) {
 	q.s.say(said)
-	http.Redirect(q.w, q.Request, path, http.StatusSeeOther)
+	http.Redirect(q.w, q.Request, q.c.root+path, http.StatusSeeOther)
 	return nil, errDone
 }
 

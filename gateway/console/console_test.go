@@ -151,7 +151,7 @@ func newConsole(t *testing.T, h http.Handler) *Console {
 	if h == nil {
 		h = &api{}
 	}
-	c, err := New(Config{API: h, Secure: true, Log: slog.New(slog.DiscardHandler)})
+	c, err := New(Config{API: h, PublicURL: "https://writ.example", Log: slog.New(slog.DiscardHandler)})
 	if err != nil {
 		t.Fatal(err)
 	}

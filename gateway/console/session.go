@@ -114,7 +114,7 @@ func (c *Console) session(r *http.Request) (*session, error) {
 }
 
 func (c *Console) cookie(value string, seconds int) *http.Cookie {
-	return &http.Cookie{Name: cookieName, Value: value, Path: "/console", MaxAge: seconds, HttpOnly: true, Secure: c.Secure, SameSite: http.SameSiteStrictMode} //nolint:gosec // G124: Secure is set where people come by TLS
+	return &http.Cookie{Name: cookieName, Value: value, Path: c.root + "/console", MaxAge: seconds, HttpOnly: true, Secure: strings.HasPrefix(c.PublicURL, "https://"), SameSite: http.SameSiteStrictMode} //nolint:gosec // G124: Secure is set where people come by TLS
 }
 
 // entrance is the login page.
@@ -137,7 +137,7 @@ func (c *Console) toLogin(w http.ResponseWriter, r *http.Request) {
 		c.fail(w, r, nil, problem.New(intents.Unauthorized, "", "there is no session, or it is over: log in again"))
 		return
 	}
-	http.Redirect(w, r, "/console/login?next="+url.QueryEscape(next(r.URL.RequestURI())), http.StatusSeeOther)
+	http.Redirect(w, r, c.root+"/console/login?next="+url.QueryEscape(next(r.URL.RequestURI())), http.StatusSeeOther)
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
@@ -161,12 +161,12 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Tenant, s.User, s.entering = found.Tenant, found.User, false
 	http.SetCookie(w, c.cookie(c.begin(s), int(sessionLife.Seconds())))
-	http.Redirect(w, r, to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
+	http.Redirect(w, r, c.root+to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
 }
 
 func (c *Console) logout(q *request) (any, error) {
 	c.sessions.Remove(q.s.id)
 	http.SetCookie(q.w, c.cookie("", -1))
-	http.Redirect(q.w, q.Request, "/console/login", http.StatusSeeOther)
+	http.Redirect(q.w, q.Request, q.c.root+"/console/login", http.StatusSeeOther)
 	return nil, errDone
 }

@@ -2,6 +2,13 @@ package console
 
 import (
 	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"regexp"
+	"strings"
 	"testing"
 	"time"
 
@@ -26,5 +33,48 @@ func TestSessionShares(t *testing.T) {
 	}
 	if s.sessions.Len() != shares.Key+1 {
 		t.Errorf("%d sessions", s.sessions.Len())
+	}
+}
+
+// TestBelowPath: where public_url has a path, every link, form, redirect and cookie stays below it, and
+// a proxy that changes Host does not make the console's own pages strangers.
+func TestBelowPath(t *testing.T) {
+	c, err := New(Config{API: &api{}, PublicURL: "https://writ.example/gate", Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	login := send(c, http.MethodPost, "/console/login", url.Values{"key": {"key"}, "next": {"/console/plans"}}, nil)
+	_ = login.Body.Close()
+	if len(login.Cookies()) != 1 || login.Cookies()[0].Path != "/gate/console" || login.Header.Get("Location") != "/gate/console/plans" {
+		t.Fatal(login.Header)
+	}
+	for _, path := range []string{"/console", "/console/now", "/console/approvals", "/console/nothing"} {
+		resp := send(c, http.MethodGet, path, nil, login.Cookies()[0])
+		text, err := io.ReadAll(resp.Body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		_ = resp.Body.Close()
+		if at := resp.Header.Get("Location"); at != "" && !strings.HasPrefix(at, "/gate/console/") {
+			t.Errorf("%s: goes to %s", path, at)
+		}
+		for _, link := range regexp.MustCompile(`(?:href|src|action)="(/[^"]*)`).FindAllStringSubmatch(string(text), -1) {
+			if !strings.HasPrefix(link[1], "/gate/console/") {
+				t.Errorf("%s: a link to %s", path, link[1])
+			}
+		}
+	}
+	out := send(c, http.MethodGet, "/console/plans", nil, nil)
+	_ = out.Body.Close()
+	if at := out.Header.Get("Location"); at != "/gate/console/login?next=%2Fconsole%2Fplans" {
+		t.Error(at)
+	}
+	for origin, want := range map[string]int{"https://writ.example": http.StatusSeeOther, "https://evil.example": http.StatusForbidden} {
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodPost, "http://127.0.0.1:8080/console/login", strings.NewReader("key=key"))
+		r.Header = http.Header{"Content-Type": {"application/x-www-form-urlencoded"}, "Origin": {origin}}
+		w := httptest.NewRecorder()
+		if c.Handler().ServeHTTP(w, r); w.Code != want {
+			t.Errorf("%s: %d", origin, w.Code)
+		}
 	}
 }

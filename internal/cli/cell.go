@@ -115,7 +115,7 @@ func serve(ctx context.Context, std IO, c config.Config, file string, roles []st
 	}
 	cluster.Roles = roles
 	return runNode(ctx, std, c, file, extras{}, cluster, func(std IO, n *node.Node, _ *models, took time.Duration) {
-		fmt.Fprintf(std.Err, "%s as %s on http://%s in %.1f s\n", painter(std, std.Err).bold(strings.Join(roles, ", ")), c.Instance, n.Addr(), took.Seconds())
+		fmt.Fprintf(std.Err, "%s as %s on %s in %.1f s\n", painter(std, std.Err).bold(strings.Join(roles, ", ")), c.Instance, n.URL(), took.Seconds())
 	})
 }
 

@@ -110,8 +110,11 @@ func find(std IO, at, data, key string) (t target, err error) {
 // no such directory, it is where a new one would listen.
 func (t target) own(listen string, env func(string) string) (setting, error) {
 	s := setting{From: filepath.Join(t.Data.Value, "address")}
-	var err error
-	if s.Value, err = datadir.ReadAddress(t.Data.Value); err != nil || s.Value != "" {
+	at, err := datadir.ReadAddress(t.Data.Value)
+	if err == nil && at.Cert != "" {
+		err = client.Expect(at.URL, at.Cert)
+	}
+	if s.Value = at.URL; err != nil || s.Value != "" {
 		return s, err
 	}
 	if _, err := os.Stat(filepath.Join(t.Data.Value, "journal")); err == nil {

@@ -196,7 +196,7 @@ func blobs(c config.Config) (datadir.BlobsAt, error) {
 // newModels and policyFeed.
 func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg = node.Config{
-		Dir: c.Data, Listen: c.Listen, FirstKey: c.BootstrapKey, PublicURL: c.PublicURL, Users: c.UserHeaders, Origins: c.CORSOrigins, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
+		Dir: c.Data, Listen: c.Listen, FirstKey: c.BootstrapKey, TLSCert: c.TLSCert, TLSKey: c.TLSKey, PublicURL: c.Public(), Users: c.UserHeaders, Origins: c.CORSOrigins, Metrics: c.Metrics, NATS: c.NATS, NATSCert: c.NATSCert, NATSKey: c.NATSKey,
 		Catalog: c.Catalog, Agents: cmp.Or(c.Agents, "agents"), AgentsFound: c.Agents == "", AgentVariables: c.AgentVariables, RunAgent: c.RunAgent, Routing: routingOf(c), Skills: c.Skills,
 		SkillTimeout: time.Duration(c.SkillTimeoutMS) * time.Millisecond, SkillRetries: none(c.SkillRetries), StepTime: time.Duration(c.StepTimeLimitSec) * time.Second, AgentHosts: c.AgentHosts, MCPPinned: c.MCPPinned, Driver: c.Sandbox, Limits: limits(c),
 	}

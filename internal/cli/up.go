@@ -166,7 +166,7 @@ func sampleServer(ctx context.Context, wanted bool) (map[string]string, error) {
 // the API key to standard output, once.
 func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	p := painter(std, std.Err)
-	fmt.Fprintf(std.Err, "%s on http://%s in %.1f s; data in %s\n", p.bold("writ is up"), n.Addr(), took.Seconds(), c.Data)
+	fmt.Fprintf(std.Err, "%s on %s in %.1f s; data in %s\n", p.bold("writ is up"), n.URL(), took.Seconds(), c.Data)
 	for _, s := range n.SkillServers() {
 		fmt.Fprintf(std.Err, "skills of %s: %s\n", printable(s.Title), printable(skillLine(s)))
 	}

@@ -32,7 +32,8 @@ type Config struct {
 	Data, Listen, Metrics   string
 	Environment             string // Development, Production or Test
 	BootstrapKey            string
-	PublicURL               string
+	TLSCert, TLSKey         string
+	PublicURL               string // see Public
 	UserHeaders             []string
 	CORSOrigins             []string
 	NATS, NATSCert, NATSKey string
@@ -97,7 +98,7 @@ type Config struct {
 // SkillServers.
 func (c Config) Secrets() []string {
 	list := slices.Clone(c.SecretFiles)
-	for _, path := range []string{c.NATSKey, c.BlobsCredentials} {
+	for _, path := range []string{c.TLSKey, c.NATSKey, c.BlobsCredentials} {
 		if path != "" {
 			list = append(list, path)
 		}
@@ -292,6 +293,17 @@ func decode(raw []byte, path string, c *Config) error {
 // maxNumber of a key that is a number.
 const maxNumber = 1_000_000_000
 
+// Public is public_url in one spelling: lower case, without its scheme's port, and without a slash at
+// its end.
+func (c Config) Public() string {
+	u, ok := httpURL(c.PublicURL)
+	if !ok {
+		return ""
+	}
+	host := strings.TrimSuffix(strings.ToLower(u.Host), map[string]string{"http": ":80", "https": ":443"}[u.Scheme])
+	return u.Scheme + "://" + host + strings.TrimSuffix(u.EscapedPath(), "/")
+}
+
 // Collector is the base URL of the collector that gets telemetry; empty: there is none.
 func (c Config) Collector() string {
 	if on, _ := strconv.ParseBool(c.OTelEnabled); c.OTLPEndpoint == "" && on {
@@ -367,10 +379,11 @@ func (c Config) validate() error {
 		{c.Data == "", "data: names no directory"},
 		{!slices.Contains([]string{Development, Production, Test}, c.Environment), fmt.Sprintf("environment: %q is none of %s, %s and %s", c.Environment, Development, Production, Test)},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel), fmt.Sprintf("log_level: %q is none of debug, info, warn, error", c.LogLevel)},
-		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != ""), fmt.Sprintf("public_url: %q is not http(s)://host[:port]", c.PublicURL)},
+		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != "" || !publicPath.MatchString(public.EscapedPath())), fmt.Sprintf("public_url: %q is not http(s)://host[:port][/path], with a path of letters, digits, _, ., - and ~", c.PublicURL)},
 		{c.AlertSecret != "" && c.AlertWebhook == "", "alert_webhook_secret: there is nobody who gets alerts with it"},
 		{c.TraceSample > 100, "trace_sample: is a percentage: 0 to 100"},
 		{c.StepTimeLimitSec > 3600, "step_time_limit_sec: must be at most 3600"},
+		{(c.TLSCert == "") != (c.TLSKey == ""), "tls_cert: goes with tls_key"},
 		{(c.NATSCert == "") != (c.NATSKey == ""), "nats_cert: goes with nats_key"},
 		{c.NATSCert != "" && c.NATS == "", "nats_cert: there is no listener without nats"},
 		{c.Model != "" && c.Model != "offline" && !ofOpenAI(c.Model), fmt.Sprintf("model: %q is neither \"offline\" nor \"openai:<model name>\"", c.Model)},
@@ -384,6 +397,9 @@ func (c Config) validate() error {
 	}
 	return nil
 }
+
+// publicPath is a path that needs no encoding and has no part like "..".
+var publicPath = regexp.MustCompile(`^(/[A-Za-z0-9_~-][A-Za-z0-9_.~-]*)*/?$`)
 
 var headerName = regexp.MustCompile(`^[A-Za-z0-9-]{1,64}$`)
 

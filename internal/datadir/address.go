@@ -15,20 +15,33 @@ import (
 )
 
 // AddressFile contains the URL of the process that uses a data directory, so that commands on this
-// machine find it. It exists while that process serves. A crash leaves it behind: until the next
+// machine find it, and in a second line the certificate file of its listener, if that has TLS. It exists while that process serves. A crash leaves it behind: until the next
 // start, which removes it first, nobody answers at the URL, or another process does.
 func AddressFile(dir string) string { return filepath.Join(dir, "address") }
 
-// WriteAddress writes the URL of a listener. Only the holder of the directory's lock may.
-func WriteAddress(dir string, at net.Addr) error {
+// Address is where a process serves HTTP.
+type Address struct {
+	URL  string // empty: nowhere
+	Cert string // certificate file of the listener, which has this key whatever its name; empty: no TLS
+}
+
+// WriteAddress writes the address of a listener. Only the holder of the directory's lock may.
+func WriteAddress(dir string, at net.Addr, cert string) error {
 	addr, err := netip.ParseAddrPort(at.String())
 	if err != nil {
 		return fmt.Errorf("address of the listener: %w", err)
 	}
-	return durable.Write(AddressFile(dir), []byte(reachable(addr)+"\n"))
+	text := "http://" + reachable(addr) + "\n"
+	if cert != "" {
+		if cert, err = filepath.Abs(cert); err != nil {
+			return fmt.Errorf("address of the listener: %w", err)
+		}
+		text = "https://" + reachable(addr) + "\n" + cert + "\n"
+	}
+	return durable.Write(AddressFile(dir), []byte(text))
 }
 
-// reachable is the URL of a listener for clients on this machine.
+// reachable is the address of a listener for clients on this machine.
 func reachable(addr netip.AddrPort) string {
 	ip := addr.Addr().Unmap()
 	switch {
@@ -37,26 +50,25 @@ func reachable(addr netip.AddrPort) string {
 	case ip.IsUnspecified():
 		ip = netip.IPv6Loopback()
 	}
-	return "http://" + netip.AddrPortFrom(ip, addr.Port()).String()
+	return netip.AddrPortFrom(ip, addr.Port()).String()
 }
 
-// ReadAddress is the URL that a data directory names; empty if it names none. It must be an
-// address of this machine, since a directory can come from anywhere and API keys are sent
-// to that URL.
-func ReadAddress(dir string) (string, error) {
+// ReadAddress is the address that a data directory names; zero if it names none. It must be
+// of this machine, since a directory can come from anywhere and API keys are sent there.
+func ReadAddress(dir string) (Address, error) {
 	raw, err := os.ReadFile(AddressFile(dir))
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", nil
+		return Address{}, nil
 	}
 	if err != nil {
-		return "", unreadable(err)
+		return Address{}, unreadable(err)
 	}
-	text := strings.TrimSpace(string(raw))
+	text, cert, _ := strings.Cut(strings.TrimSpace(string(raw)), "\n")
 	u, err := url.Parse(text)
-	if err != nil || u.Scheme != "http" || u.Path != "" || u.User != nil || u.RawQuery != "" || !Local(u.Hostname()) {
-		return "", fmt.Errorf("%s does not name an address of this machine: remove the file, or start writ there", AddressFile(dir))
+	if err != nil || u.Scheme != "http" && (u.Scheme != "https" || cert == "") || u.Path != "" || u.User != nil || u.RawQuery != "" || !Local(u.Hostname()) {
+		return Address{}, fmt.Errorf("%s does not name an address of this machine: remove the file, or start writ there", AddressFile(dir))
 	}
-	return text, nil
+	return Address{text, cert}, nil
 }
 
 // Local reports whether a host is an address of this machine.

@@ -98,7 +98,7 @@ func TestIntegrationMCPClients(t *testing.T) {
 	}
 	inspect(&held, "--method", "tools/call", "--tool-name", "toggle-subscriber-updates")
 	id, _ := held.Structured["intent_id"].(string)
-	if held.IsError || held.Structured["status"] != "held" || held.Structured["url"] != s.url+"/agent/approvals/"+id {
+	if held.IsError || held.Structured["status"] != "held" || held.Structured["url"] != s.url+"/console/approvals/"+id {
 		t.Fatalf("%+v", held)
 	}
 	inspect(&after, "--method", "tools/call", "--tool-name", "get_result", "--tool-arg", "intent_id="+id)

@@ -9,8 +9,12 @@
 package egress
 
 import (
+	"bytes"
 	"context"
 	"crypto/tls"
+	"crypto/x509"
+	"encoding/pem"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -83,6 +87,31 @@ func (d *door) transport() *http.Transport {
 // TLS is how connections are secured; server is its name where nobody else gives it.
 func TLS(server string) *tls.Config {
 	return &tls.Config{MinVersion: tls.VersionTLS12, ServerName: server}
+}
+
+// TLSByKey is how a connection to a server with the key of the first certificate of a PEM file is
+// secured. The server's name does not count.
+func TLSByKey(file []byte) (*tls.Config, error) {
+	block, rest := pem.Decode(file)
+	for block != nil && block.Type != "CERTIFICATE" {
+		block, rest = pem.Decode(rest)
+	}
+	if block == nil {
+		return nil, errors.New("has no certificate")
+	}
+	want, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		return nil, err
+	}
+	c := TLS("")
+	c.InsecureSkipVerify = true // VerifyConnection compares the key, which the handshake proves
+	c.VerifyConnection = func(s tls.ConnectionState) error {
+		if len(s.PeerCertificates) == 0 || !bytes.Equal(s.PeerCertificates[0].RawSubjectPublicKeyInfo, want.RawSubjectPublicKeyInfo) {
+			return errors.New("the server has another key than the certificate file says")
+		}
+		return nil
+	}
+	return c, nil
 }
 
 // Client sends requests by a transport and follows no redirect.

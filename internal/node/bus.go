@@ -2,7 +2,6 @@ package node
 
 import (
 	"context"
-	"crypto/tls"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -22,7 +21,7 @@ import (
 
 // openBus starts the server in this process.
 func (n *Node) openBus(ctx context.Context) error {
-	secure, err := listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey)
+	secure, err := n.listenerTLS(n.cfg.NATSCert, n.cfg.NATSKey, "nats_cert")
 	if err != nil {
 		return err
 	}
@@ -166,16 +165,4 @@ func (n *Node) followExternal(ctx context.Context) error {
 			}
 		}
 	})
-}
-
-// listenerTLS reads the certificate of the NATS listener; no path: nil.
-func listenerTLS(cert, key string) (*tls.Config, error) {
-	if cert == "" {
-		return nil, nil
-	}
-	pair, err := tls.LoadX509KeyPair(cert, key)
-	if err != nil {
-		return nil, fmt.Errorf("certificate of the NATS listener: %w", err)
-	}
-	return &tls.Config{Certificates: []tls.Certificate{pair}, MinVersion: tls.VersionTLS12}, nil
 }

@@ -138,7 +138,7 @@ func (n *Node) base() string {
 	if n.cfg.PublicURL != "" || n.listener == nil {
 		return n.cfg.PublicURL
 	}
-	return "http://" + n.listener.Addr().String()
+	return n.URL()
 }
 
 // reached is how far the documents have come. A process that does not know gives the time:

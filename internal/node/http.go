@@ -6,6 +6,7 @@ import (
 	"errors"
 	"log/slog"
 	"net/http"
+	"net/url"
 	"strings"
 
 	"aob.dev/writ/audit"
@@ -63,7 +64,27 @@ func (n *Node) handler() (http.Handler, error) {
 	if n.gateway == nil {
 		return all, nil
 	}
-	return n.withConsole(all, api)
+	h, err := n.withConsole(all, api)
+	return underPublicURL(n.cfg.PublicURL, h), err
+}
+
+// underPublicURL serves a handler at the path of public_url, too: a proxy may pass requests on as
+// they are.
+func underPublicURL(public string, h http.Handler) http.Handler {
+	path := publicPath(public)
+	if path == "" {
+		return h
+	}
+	return below(path+"/", http.StripPrefix(path, h), h)
+}
+
+// publicPath is the path of public_url, which begins the paths that browsers are sent to.
+func publicPath(public string) string {
+	u, err := url.Parse(public)
+	if err != nil {
+		return "" // it was checked
+	}
+	return u.Path
 }
 
 // routers is the router's interface, with which a gateway reads, too.
@@ -89,7 +110,7 @@ func (n *Node) routerAPI() (http.Handler, error) {
 	return httpapi.New(httpapi.Config{
 		Router: n.router, State: n.directory, Documents: n.documents, Policy: n.policy,
 		Recorder: n.index, Ledger: proofs, Health: n.health, ConsoleAPI: n.consoleAPI(), Prices: n.cfg.Prices, Cached: n.cachedAnswers,
-		Access: n.access, Now: n.cfg.Now, Log: n.cfg.Log,
+		Access: n.access, Root: publicPath(n.cfg.PublicURL), Now: n.cfg.Now, Log: n.cfg.Log,
 	}), err
 }
 
@@ -129,7 +150,7 @@ func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
 		witnesses = append(witnesses, w.Key.Name())
 	}
 	inside := below(consoleapi.Path, router, all)
-	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, Secure: strings.HasPrefix(n.cfg.PublicURL, "https://"), Now: n.cfg.Now, Log: n.cfg.Log})
+	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, PublicURL: n.cfg.PublicURL, Now: n.cfg.Now, Log: n.cfg.Log})
 	if err != nil {
 		return nil, err
 	}

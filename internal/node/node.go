@@ -5,6 +5,7 @@ package node
 
 import (
 	"context"
+	"crypto/tls"
 	"errors"
 	"fmt"
 	"io"
@@ -54,10 +55,12 @@ import (
 
 // Config of `writ up`. Dir, Model, Now and Log are required.
 type Config struct {
-	Dir       string              // data directory; made with mode 0700
-	Listen    string              // HTTP, host:port
-	FirstKey  string              // API key that a first start takes; empty: it makes one
-	PublicURL string              // where people reach it; empty: at Listen
+	Dir       string // data directory; made with mode 0700
+	Listen    string // HTTP, host:port
+	FirstKey  string // API key that a first start takes; empty: it makes one
+	TLSCert   string // PEM files of the HTTP listener; empty: no TLS
+	TLSKey    string
+	PublicURL string              // where people reach it, without a slash at its end; empty: at Listen
 	Users     []string            // headers in which chat front ends name users
 	Origins   []string            // of other sites whose pages may call the API
 	Metrics   string              // host:port of a listener for /metrics; empty: none
@@ -168,6 +171,7 @@ type Node struct {
 	access    *httpapi.AccessLog // nil: the process answers no reads
 	answers   *skills.Cache      // nil: it carries out no skills
 	listener  net.Listener
+	secure    *tls.Config  // of the listener; nil: no TLS
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
 	intents   *telemetry.Intents
@@ -218,6 +222,12 @@ func Open(ctx context.Context, cfg Config) (n *Node, err error) {
 	n.tellConditions(nil) // replaces the conditions of another process
 	if n.listener, err = listen(ctx, cfg.Listen, "--listen"); err != nil {
 		return n, err
+	}
+	if n.secure, err = n.listenerTLS(cfg.TLSCert, cfg.TLSKey, "tls_cert"); err != nil {
+		return n, err
+	}
+	if n.listener != nil && n.secure == nil && !nearby(n.listener.Addr().String()) {
+		cfg.Log.WarnContext(ctx, "API keys and answers cross the network unencrypted: set --tls-cert and --tls-key, or let nothing but a proxy with TLS reach this address", slog.String("listen", n.listener.Addr().String()))
 	}
 	if n.metered, err = listen(ctx, cfg.Metrics, "--metrics"); err != nil {
 		return n, err
@@ -383,6 +393,17 @@ func (n *Node) Addr() net.Addr {
 	return n.listener.Addr()
 }
 
+// URL is where HTTP is served on this machine; empty without a listener.
+func (n *Node) URL() string {
+	switch {
+	case n.listener == nil:
+		return ""
+	case n.secure != nil:
+		return "https://" + n.listener.Addr().String()
+	}
+	return "http://" + n.listener.Addr().String()
+}
+
 // Start opens a node and runs it, until stop is called or ctx ends. It returns when intents are
 // accepted. stop returns how the run ended, and closes the node.
 func Start(ctx context.Context, cfg Config) (n *Node, stop func() error, err error) {
@@ -463,8 +484,12 @@ func (n *Node) serveHTTP(g *group) error {
 	if err != nil {
 		return err
 	}
-	g.http("http", edge.Default.Server(h), edge.Default.Listener(n.listener))
-	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr())
+	l := edge.Default.Listener(n.listener)
+	if n.secure != nil { // HTTP/1.1, whose connections have the limits of package edge
+		l = tls.NewListener(l, n.secure)
+	}
+	g.http("http", edge.Default.Server(h), l)
+	return datadir.WriteAddress(n.cfg.Dir, n.listener.Addr(), n.cfg.TLSCert)
 }
 
 // Close undoes Open, in reverse order.

@@ -147,7 +147,7 @@ func wait(prefer string) time.Duration {
 // answer writes an answer: done and held ones as they are, all others as a problem.
 func answer(c *gin.Context, a *intents.Answer) error {
 	if a.Code == intents.ApprovalRequired || a.Code == intents.InFlight {
-		c.Header("Location", "/v1/intents/"+a.IntentID)
+		c.Header("Location", c.GetString(rootKey)+"/v1/intents/"+a.IntentID)
 	}
 	if a.Code == intents.OK || a.Code == intents.ApprovalRequired {
 		c.JSON(a.Code.Info().Status, a)

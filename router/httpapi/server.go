@@ -64,9 +64,13 @@ type Config struct {
 	// Cached says which cached answers of skills serve a user.
 	Cached func(ctx context.Context, of intents.Principal) (catalog.CacheStatsResult, error)
 	Access *AccessLog       // nil: reads are logged nowhere
+	Root   string           // path of public_url, at which people reach the interface
 	Now    func() time.Time // nil: time.Now
 	Log    *slog.Logger
 }
+
+// rootKey is where a request has Config.Root.
+const rootKey = "root"
 
 type server struct {
 	cfg    Config
@@ -81,7 +85,7 @@ func New(cfg Config) http.Handler {
 	if s.now == nil {
 		s.now = time.Now
 	}
-	r := edge.NewRoutes(cfg.Log, "")
+	r := edge.NewRoutes(cfg.Log, "", func(c *gin.Context) { c.Set(rootKey, cfg.Root) })
 	r.POST("/v1/intents", r.Handle(s.submit))
 	r.POST("/v1/batches", r.Handle(s.batch))
 	s.read(r, "/v1/intents", "", (*visitor).list)

@@ -5,7 +5,7 @@
 // What a page shows of the moment stands in #live. It is replaced unless somebody is in it.
 const live = document.getElementById("live");
 if (live) {
-  const stream = new EventSource("/console/live");
+  const stream = new EventSource(new URL("../live", document.currentScript.src));
   let late = false;
   const update = async () => {
     if (live.contains(document.activeElement)) { late = true; return; }

@@ -5,6 +5,7 @@ package edge
 import (
 	"context"
 	"crypto/rand"
+	"crypto/tls"
 	"encoding/hex"
 	"mime"
 	"net"
@@ -45,17 +46,25 @@ func (l Limits) Server(h http.Handler) *http.Server {
 	return &http.Server{
 		Handler: spared(h), ReadHeaderTimeout: l.Header, ReadTimeout: l.Body, IdleTimeout: l.Idle, MaxHeaderBytes: maxHeader,
 		ConnState: func(c net.Conn, state http.ConnState) {
-			if c, ours := c.(*conn); ours {
+			if c, ours := under(c).(*conn); ours {
 				c.all.moved(c, state)
 			}
 		},
 		ConnContext: func(ctx context.Context, c net.Conn) context.Context {
-			if c, ours := c.(*conn); ours && c.spare {
+			if c, ours := under(c).(*conn); ours && c.spare {
 				return context.WithValue(ctx, spareKey{}, true)
 			}
 			return ctx
 		},
 	}
+}
+
+// under is the connection below TLS.
+func under(c net.Conn) net.Conn {
+	if secure, ok := c.(*tls.Conn); ok {
+		return secure.NetConn()
+	}
+	return c
 }
 
 // Listener bounds the connections of a listener. If there are too many, it closes one of the
