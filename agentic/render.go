@@ -25,10 +25,9 @@ type component struct {
 const maxComponents = 16 << 10
 
 func (w *worker) render(m catalog.Manifest, wire string) *tool {
-	check, _ := schemas.Compile(m.InputSchema)
 	return &tool{
 		Tool:  model.Tool{Name: wire, Description: visible.Cut(m.Description, maxAbout), Schema: m.InputSchema},
-		check: check,
+		check: schemas.Tolerate(m.InputSchema).Schema,
 		call: func(_ context.Context, _ string, props json.RawMessage) (any, error) {
 			w.mu.Lock()
 			defer w.mu.Unlock()

@@ -131,16 +131,14 @@ func effectsNote(skills []*tool) string {
 	return "Tools of servers change data, and may wait for approval, except: " + strings.Join(reads, ", ")
 }
 
-// skill returns a skill as a tool. Its server judges the input, so a schema that this system
-// cannot compile is not an error.
+// skill returns a skill as a tool.
 func (w *worker) skill(m catalog.Manifest, wire string) *tool {
-	check, _ := schemas.Compile(m.InputSchema)
 	if renders(m) {
 		return w.render(m, wire)
 	}
 	return &tool{
 		Tool:  skillTool(m, wire),
-		check: check,
+		check: schemas.Tolerate(m.InputSchema).Schema,
 		once:  m.Effect == catalog.Once, changes: m.Effect != catalog.Pure, lenient: m.Effect == catalog.Pure,
 		call: func(ctx context.Context, label string, input json.RawMessage) (any, error) {
 			args := catalog.SkillCall{Skill: m.Name, Input: input}

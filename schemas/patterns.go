@@ -4,6 +4,7 @@ import (
 	"errors"
 	"regexp"
 	"regexp/syntax"
+	"strings"
 	"sync/atomic"
 
 	"github.com/santhosh-tekuri/jsonschema/v6"
@@ -33,9 +34,10 @@ func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
 	if len(pattern) > maxPattern {
 		return nil, errors.New("pattern is too long")
 	}
+	pattern = inRE2(pattern)
 	parsed, err := syntax.Parse(pattern, syntax.Perl)
 	if err != nil {
-		return nil, errors.New("pattern is not a regular expression (RE2)")
+		return nil, errors.New("the pattern is no regular expression of RE2, which has no lookahead, lookbehind and backreference")
 	}
 	program, err := syntax.Compile(parsed.Simplify())
 	if err != nil {
@@ -55,4 +57,21 @@ func (p *patterns) compile(pattern string) (jsonschema.Regexp, error) {
 		return nil, err
 	}
 	return re, nil
+}
+
+// foreignEscape matches a pair of backslashes, or what ECMAScript and Python write in another way than RE2.
+var foreignEscape = regexp.MustCompile(`\\\\|\\u([0-9A-Fa-f]{4})|\\u\{([0-9A-Fa-f]{1,6})\}|\\Z`)
+
+// inRE2 writes the escapes of ECMAScript and Python in a pattern as RE2 has them.
+func inRE2(pattern string) string {
+	return foreignEscape.ReplaceAllStringFunc(pattern, func(escape string) string {
+		switch digits := strings.Trim(escape[2:], "{}"); {
+		case escape[1] == '\\':
+			return escape
+		case escape[1] == 'Z':
+			return `\z`
+		default:
+			return `\x{` + digits + `}`
+		}
+	})
 }

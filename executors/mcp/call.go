@@ -2,6 +2,7 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/hmac"
 	"crypto/sha256"
@@ -81,7 +82,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return nil, c.conceal(err)
 	}
 	ctx = context.WithValue(ctx, toolKey{}, t)
-	req := c.request(name, input, meta)
+	req := c.request(cmp.Or(t.declared, name), input, meta)
 	token, end := c.asides.during(meta.Owner, meta.Log, meta.OnMessage)
 	defer end()
 	req.Params.Meta.ProgressToken = token
@@ -362,7 +363,7 @@ func partOf(raw json.RawMessage) (text string, f *File) {
 	case wire.AudioContent:
 		return "", newFile(File{Type: "audio", MIMEType: c.MIMEType}, c.Data)
 	case wire.ResourceLink:
-		return "", &File{Type: "link", MIMEType: mimeType(c.MIMEType), Name: visible.Line(c.Name, maxName), URI: visible.Line(c.URI, maxURI)}
+		return "", &File{Type: "link", MIMEType: mimeType(c.MIMEType), Name: visible.Line(c.Name, maxLinkName), URI: visible.Line(c.URI, maxURI)}
 	case wire.EmbeddedResource:
 		switch r := c.Resource.(type) {
 		case wire.TextResourceContents:

@@ -17,8 +17,9 @@ type File struct {
 
 // Bounds of the files of one answer, beside that of the answer itself.
 const (
-	maxFiles = 100
-	maxURI   = 2048 // bytes
+	maxFiles    = 100
+	maxURI      = 2048 // bytes
+	maxLinkName = 128  // bytes of a name or a media type
 )
 
 // newFile reads data as base64 of either alphabet, with or without its padding.
@@ -35,7 +36,7 @@ func newFile(f File, data string) *File {
 // mimeType is a media type without its parameters, or that of any bytes.
 func mimeType(text string) string {
 	t, _, err := mime.ParseMediaType(text)
-	if err != nil || len(t) > maxName || !madeOf(strings.Replace(t, "/", "", 1), alphanumeric+"!#$&^_.+-") {
+	if err != nil || len(t) > maxLinkName || !madeOf(strings.Replace(t, "/", "", 1), alphanumeric+"!#$&^_.+-") {
 		return "application/octet-stream"
 	}
 	return t

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -68,16 +69,20 @@ func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
 		return nil, failed
 	}
 	known := make(map[string]*tool, len(list))
-	for _, t := range list {
-		if t.Name == "" {
-			continue // it cannot be called; Err says why
-		}
-		if first, twice := known[t.Name]; twice {
+	list = slices.DeleteFunc(list, func(t *tool) bool {
+		first, twice := known[t.Name]
+		switch {
+		case t.Name == "": // it cannot be called; Err says why
+		case !twice:
+			known[t.Name] = t
+		case first.Digest() == t.Digest():
+			return true // a tool that is listed twice is one
+		default: // nobody can say which of them a call means
 			t.Err = &Error{Kind: ErrSchema, Tool: t.Name, Reason: "the server declares two tools with this name"}
 			first.Err = t.Err
 		}
-		known[t.Name] = t
-	}
+		return false
+	})
 	c.mu.Lock()
 	if c.conn == cn {
 		c.tools = known

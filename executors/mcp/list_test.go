@@ -83,43 +83,65 @@ func rpcServer(list func(cursor string) string) http.Handler {
 	})
 }
 
-func TestBadManifestsAreReported(t *testing.T) {
-	tests := []struct{ tool, want string }{
-		{`{"name":"a","inputSchema":{"type":"objekt"}}`, "input schema"},
-		{`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"x":{"pattern":"("}}}}`, "output schema"},
-		{`{"name":"c","inputSchema":{"type":"object","properties":{"x":{"$ref":"file:///etc/passwd"}}}}`, "failing loading"},
-		{`{"name":"d","inputSchema":{"type":"object","properties":{"x":{"$ref":"https://example.com/s.json"}}}}`, "failing loading"},
-		{`{"name":"e"}`, "not declared"},
-		{`{"name":"f\u001b[31m","inputSchema":{"type":"object"}}`, "only letters"},
-		{`{"name":"","inputSchema":{"type":"object"}}`, "1 to 128"},
-		{`{"name":"g","inputSchema":{"type":"object","type":"object"}}`, "twice"},
-		{`{"name":7,"inputSchema":{"type":"object"}}`, "bad manifest"},
-		{`"h"`, "bad manifest"},
+// TestOddDeclarations: a tool that can be called is there, however odd its declaration is, and what is
+// not checked of it is said. One that cannot be called hides no other.
+func TestOddDeclarations(t *testing.T) {
+	tests := []struct{ tool, name, unchecked string }{
+		{`{"name":"a","inputSchema":{"type":"objekt"}}`, "a", "input schema: /type: it is malformed"},
+		{`{"name":"b","inputSchema":{"type":"object"},"outputSchema":{"type":"object","properties":{"x":{"pattern":"("}}}}`, "b", "output schema: /properties/x/pattern: "},
+		{`{"name":"c","inputSchema":{"type":"object","properties":{"x":{"$ref":"file:///etc/passwd"}}}}`, "c", "input schema: /properties/x/$ref: "},
+		{`{"name":"d","inputSchema":{"type":"object","properties":{"x":{"$ref":"https://example.com/s.json"}}}}`, "d", "/properties/x/$ref"},
+		{`{"name":"e"}`, "e", "input schema: there is none"},
+		{`{"name":"f","inputSchema":null}`, "f", "input schema: there is none"},
+		{`{"name":"g","inputSchema":[]}`, "g", "it is no schema"},
+		{`{"name":"h","inputSchema":{"type":"object","type":"object"}}`, "h", ""},
+		{`{"name":"i","inputSchema":{"type":"object"},"description":"cut \ud83d"}`, "i", ""},
+		{`{"name":"j","inputSchema":{"type":"object"},"description":7}`, "j", ""},
+		{`{"name":"k","inputSchema":{"type":"object"},"annotations":{"readOnlyHint":"yes"}}`, "k", "annotations: "},
+		{`{"name":"l","inputSchema":{"type":"object"},"annotations":7}`, "l", "annotations: "},
+		{`{"name":"m","inputSchema":{}}`, "m", ""},
+		{`{"name":"f\u001b[31m","inputSchema":{"type":"object"}}`, "f__31m_80831be7", "name: the server calls it f\\x1b[31m"},
+		{`{"name":"find a page","inputSchema":{"type":"object"}}`, "find_a_page_8e80b737", "name: the server calls it find a page"},
+		{`{"name":"` + strings.Repeat("long_", 30) + `","inputSchema":{"type":"object"}}`, "long_long_long_long_long_long_long_long_long_10bc83fd", "name: "},
+		{`{"name":"twice","inputSchema":{"type":"object","required":["a","b"]}}`, "twice", ""},
+		{`{"name":"twice","inputSchema":{"type":"object","required":["b","a"]}}`, "", ""}, // the same
+		{`{"name":"n","inputSchema":false}`, "n", "cannot"},
+		{`{"name":"","inputSchema":{"type":"object"}}`, "", "cannot"},
+		{`{"inputSchema":{"type":"object"}}`, "", "cannot"},
+		{`{"name":7,"inputSchema":{"type":"object"}}`, "", "cannot"},
+		{`"o"`, "", "cannot"},
+		{`null`, "", "cannot"},
+		{`{"name":"good","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}`, "good", ""},
 	}
 	var all []string
 	for _, tt := range tests {
 		all = append(all, tt.tool)
 	}
-	good := `{"name":"good","inputSchema":{"$schema":"http://json-schema.org/draft-07/schema#","type":"object"}}`
-	src := serve(t, rpcServer(func(string) string { return `{"tools":[` + strings.Join(append(all, good), ",") + `]}` }))
+	src := serve(t, rpcServer(func(string) string { return `{"tools":[` + strings.Join(all, ",") + `]}` }))
 	list, err := dial(t, src, quick()).Manifests(t.Context())
 	if err != nil {
 		t.Fatal(err)
 	}
-	if len(list) != len(tests)+1 {
-		t.Fatalf("%d entries, want %d: none may be dropped", len(list), len(tests)+1)
+	if len(list) != len(tests)-1 {
+		t.Fatalf("%d entries, want %d: none may be dropped but the one that is there twice", len(list), len(tests)-1)
 	}
-	for i, tt := range tests {
-		wantKind(t, list[i].Err, ErrSchema, tt.want)
-	}
-	if m := list[len(tests)]; m.Err != nil || m.Name != "good" {
-		t.Errorf("the good tool: %v", m.Err)
+	next := 0
+	for _, tt := range tests {
+		if tt.name == "" && tt.unchecked == "" {
+			continue
+		}
+		m := list[next]
+		next++
+		notes := strings.Join(m.Unchecked, "\n")
+		if cannot := tt.unchecked == "cannot"; m.Name != tt.name || (m.Err != nil) != cannot || !cannot && (!strings.Contains(notes, tt.unchecked) || notes != "" && tt.unchecked == "" || m.Digest() == "") {
+			t.Errorf("%s: %q, error %v, unchecked %q", tt.tool, m.Name, m.Err, notes)
+		}
 	}
 }
 
 func TestTwoToolsWithOneName(t *testing.T) {
-	one := `{"name":"same","inputSchema":{"type":"object"}}`
-	c := dial(t, serve(t, rpcServer(func(string) string { return `{"tools":[` + one + `,` + one + `]}` })), quick())
+	one, other := `{"name":"same","inputSchema":{"type":"object"}}`, `{"name":"same","description":"Another.","inputSchema":{"type":"object"}}`
+	c := dial(t, serve(t, rpcServer(func(string) string { return `{"tools":[` + one + `,` + other + `]}` })), quick())
 	list, err := c.Manifests(t.Context())
 	if err != nil {
 		t.Fatal(err)
@@ -188,6 +210,18 @@ func TestDigest(t *testing.T) {
 	if spaced.Digest() != got {
 		t.Error("white space or order changed the digest")
 	}
+	listed := base()
+	listed.InputSchema = json.RawMessage(`{"type":"object","required":["a","b"],"properties":{"enum":{"type":["string","null"],"enum":[1,{"a":2},"b"],"default":["b","a"]}}}`)
+	got = listed.Digest()
+	listed.InputSchema = json.RawMessage(`{"type":"object","required":["b","a"],"properties":{"enum":{"type":["null","string"],"enum":["b",1,{"a":2}],"default":["b","a"]}}}`)
+	if listed.Digest() != got {
+		t.Error("the order of required, enum or type changed the digest")
+	}
+	listed.InputSchema = json.RawMessage(`{"type":"object","required":["b","a"],"properties":{"enum":{"type":["null","string"],"enum":["b",1,{"a":2}],"default":["a","b"]}}}`)
+	if listed.Digest() == got {
+		t.Error("another default has the same digest")
+	}
+	got = base().Digest()
 	for name, change := range map[string]func(*Manifest){
 		"name":        func(m *Manifest) { m.Name = "Rank" },
 		"description": func(m *Manifest) { m.Description += " " },
@@ -239,7 +273,7 @@ func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"name":"c","inputSchema":true}`))
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		m := parseTool(raw, Source{URL: "http://x"})
-		if m.Err == nil && (m.Digest() == "" || validName(m.Name) != nil) {
+		if m.Err == nil && (m.Digest() == "" || !madeOf(m.Name, nameCharacters)) {
 			t.Errorf("usable without digest or name: %+v", m.Manifest)
 		}
 	})

@@ -2,10 +2,14 @@ package mcp
 
 import (
 	"bytes"
+	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
+	"strings"
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
@@ -28,8 +32,13 @@ type Manifest struct {
 
 	digest string // computed when the tool was read; empty: Digest computes it
 
-	// Err is set if the tool cannot be used as declared: a schema that does
-	// not compile, a name that is taken or no name. It wraps ErrSchema.
+	// Unchecked says what of the declaration writ does not check or shows in another form.
+	Unchecked []string
+
+	declared string // the name by which the server knows the tool, if Name is another
+
+	// Err is set if the tool cannot be called: without a name, or with that of another tool. It
+	// wraps ErrSchema.
 	Err error
 }
 
@@ -44,16 +53,16 @@ type Hints struct {
 // Destroys reports whether the server itself declares that a call may destroy something.
 func (h Hints) Destroys() bool { return h.DestructiveHint != nil && *h.DestructiveHint }
 
-// maxName bounds a tool's name in bytes, as the protocol does.
-const maxName = 128
+// maxName bounds a tool's name in bytes. With its server's it fits into the id of a skill.
+const maxName = 128 - 1 - maxServerName
 
 // Digest identifies the declaration and its server: "sha256:" and the hex SHA-256 of
 // the RFC 8785 canonical JSON of
 //
 //	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…,"server":{"name":…,"origin":…}}
 //
-// with null for what is not declared. White space and the order of members do not matter. Any other
-// change is another version, which needs approval, as is the same tool of another server. The
+// with null for what is not declared. White space and the order of members, and of the values of
+// required, enum and type in schemas, do not matter. Any other change is another version, which needs approval, as is the same tool of another server. The
 // digest of a manifest without one meaning is empty.
 func (m *Manifest) Digest() string {
 	if m.digest != "" {
@@ -66,7 +75,7 @@ func (m *Manifest) Digest() string {
 		OutputSchema json.RawMessage `json:"output_schema"`
 		Annotations  json.RawMessage `json:"annotations"`
 		Server       json.RawMessage `json:"server,omitempty"`
-	}{m.Name, m.Description, m.InputSchema, m.OutputSchema, m.Annotations, json.RawMessage(m.Server)})
+	}{cmp.Or(m.declared, m.Name), m.Description, ordered(m.InputSchema), ordered(m.OutputSchema), m.Annotations, json.RawMessage(m.Server)})
 	if err != nil {
 		return ""
 	}
@@ -75,6 +84,14 @@ func (m *Manifest) Digest() string {
 		return ""
 	}
 	return intents.Digest(canonical)
+}
+
+// ordered is a schema whose lists without an order are sorted, if it can be read in one way only.
+func ordered(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 || intents.Unambiguous(schema) != nil {
+		return schema
+	}
+	return schemas.Ordered(schema)
 }
 
 // exact is the canonical JSON of a manifest. Numbers that it has and RFC 8785 does not, such as the largest
@@ -124,13 +141,13 @@ func withoutNumbers(v any, pointer string, numbers map[string]string) any {
 	return v
 }
 
-// tool is a manifest with its compiled output schema (nil: none declared).
+// tool is a manifest with the schema of its output (nil: none declared).
 type tool struct {
 	Manifest
 	output *schemas.Schema
 }
 
-// parseTool reads one entry of tools/list. Err describes its fault.
+// parseTool reads one entry of tools/list. Err describes why it cannot be called.
 func parseTool(raw json.RawMessage, src Source) *tool {
 	t := &tool{Manifest: Manifest{Server: src.Server()}}
 	if err := t.read(raw); errors.Is(err, ErrNotOffered) && src.OpenAPI != "" {
@@ -142,9 +159,13 @@ func parseTool(raw json.RawMessage, src Source) *tool {
 }
 
 func (t *tool) read(raw json.RawMessage) error {
+	raw, err := oneMeaning(raw)
+	if err != nil {
+		return err
+	}
 	var in struct {
-		Name         string
-		Description  string
+		Name         json.RawMessage
+		Description  any
 		InputSchema  json.RawMessage `json:"inputSchema"`
 		OutputSchema json.RawMessage `json:"outputSchema"`
 		Annotations  json.RawMessage
@@ -153,61 +174,97 @@ func (t *tool) read(raw json.RawMessage) error {
 	if err := json.Unmarshal(raw, &in); err != nil {
 		return err
 	}
-	t.Name, t.Description = in.Name, in.Description
+	if in.Description != nil {
+		t.Description = textOf(in.Description)
+	}
 	t.InputSchema, t.OutputSchema, t.Annotations = in.InputSchema, in.OutputSchema, in.Annotations
-	if err := validName(in.Name); err != nil {
+	if err := t.named(in.Name); err != nil {
 		return err
 	}
-	if len(in.Annotations) > 0 {
-		if err := json.Unmarshal(in.Annotations, &t.Hints); err != nil {
-			return fmt.Errorf("annotations: %w", err)
-		}
+	if len(in.Annotations) > 0 && json.Unmarshal(in.Annotations, &t.Hints) != nil {
+		yes := true // the worst, since what it says cannot be known
+		t.Hints = Hints{DestructiveHint: &yes}
+		t.unchecked("annotations: they are malformed, and say nothing")
 	}
 	if in.NotOffered != "" {
 		return &Error{Kind: ErrNotOffered, Tool: t.Name, Reason: visible.Line(in.NotOffered, maxReason)}
 	}
-	if err := t.compile(); err != nil {
+	if err := t.readSchemas(); err != nil {
 		return err
 	}
 	if t.digest = t.Digest(); t.digest == "" {
-		return errors.New("no canonical form: a member occurs twice, a character is not whole, or it is nested too deeply")
+		return errors.New("no canonical form: it is nested too deeply")
 	}
-	var known wire.Tool
-	if err := json.Unmarshal(raw, &known); err != nil {
-		return err
-	}
+	known := wire.Tool{Name: t.Name, RawInputSchema: schemas.Tolerate(t.InputSchema).Shown}
 	return wire.ValidateParamHeaderAnnotations(&known)
 }
 
-func (t *tool) compile() error {
-	if none(t.InputSchema) {
-		return errors.New("input schema: not declared")
+// oneMeaning is a declaration that all read alike: of a member that occurs twice the last counts, and a
+// character that is not whole is replaced. Every reader of writ has this one.
+func oneMeaning(raw json.RawMessage) (json.RawMessage, error) {
+	if intents.Unambiguous(raw) == nil {
+		return raw, nil
 	}
-	if _, err := schemas.Compile(t.InputSchema); err != nil {
-		return fmt.Errorf("input schema: %w", err)
+	v, err := schemas.Decode(raw)
+	if err != nil {
+		return nil, err
+	}
+	return intents.MarshalPlain(v)
+}
+
+// named takes the tool's name. One that the id of a skill cannot have is written in another way, with
+// digits of its SHA-256, which stays the same as long as the server keeps the name.
+func (t *tool) named(raw json.RawMessage) error {
+	var name string
+	if json.Unmarshal(raw, &name) != nil || name == "" {
+		return fmt.Errorf("a tool has a name of 1 to %d characters", maxName)
+	}
+	if t.Name = name; len(name) <= maxName && madeOf(name, nameCharacters) {
+		return nil
+	}
+	plain := strings.Map(func(r rune) rune {
+		if strings.ContainsRune(nameCharacters, r) {
+			return r
+		}
+		return '_'
+	}, name)
+	sum := sha256.Sum256([]byte(name))
+	t.Name, t.declared = plain[:min(len(plain), nameKept)]+"_"+hex.EncodeToString(sum[:4]), name
+	t.unchecked("name: the server calls it " + visible.Line(name, 2*maxName))
+	return nil
+}
+
+// nameKept is how much of a name stays that is written in another way.
+const nameKept = 44
+
+// nameCharacters are those of the names that the protocol recommends.
+const nameCharacters = alphanumeric + "_-./"
+
+func (t *tool) unchecked(notes ...string) { t.Unchecked = append(t.Unchecked, notes...) }
+
+// readSchemas compiles the schemas as far as they can be.
+func (t *tool) readSchemas() error {
+	if none(t.InputSchema) {
+		t.InputSchema = json.RawMessage(`{"type":"object"}`)
+		t.unchecked("input schema: there is none, so that nothing is checked")
+	}
+	if string(t.InputSchema) == "false" {
+		return errors.New("input schema: it accepts no input")
+	}
+	for _, note := range schemas.Tolerate(t.InputSchema).Notes {
+		t.unchecked("input schema: " + note)
 	}
 	if none(t.OutputSchema) {
 		return nil
 	}
-	s, err := schemas.Compile(t.OutputSchema)
-	if err != nil {
-		return fmt.Errorf("output schema: %w", err)
+	s := schemas.Tolerate(t.OutputSchema)
+	t.output = s.Schema
+	for _, note := range s.Notes {
+		t.unchecked("output schema: " + note)
 	}
-	t.output = s
 	return nil
 }
 
 func none(raw json.RawMessage) bool {
 	return len(raw) == 0 || bytes.Equal(raw, []byte("null"))
-}
-
-// validName accepts the names that the protocol recommends.
-func validName(name string) error {
-	if name == "" || len(name) > maxName {
-		return fmt.Errorf("a name has 1 to %d bytes", maxName)
-	}
-	if !madeOf(name, alphanumeric+"_-./") {
-		return fmt.Errorf("the name %q: only letters, digits and _ - . / are allowed", visible.Line(name, maxName))
-	}
-	return nil
 }

@@ -175,11 +175,7 @@ func (s *skills) input(ctx context.Context, o *executors.Intent, skill Skill, ar
 			return nil, err
 		}
 	}
-	schema, err := schemas.Compile(skill.InputSchema)
-	if err != nil {
-		return nil, executors.Fail(intents.ExecutorFailed, "the skill's input schema cannot be used")
-	}
-	broken := schema.ValidateWithin(ctx, input)
+	broken := schemas.Tolerate(skill.InputSchema).ValidateWithin(ctx, input)
 	if trimmed := bytes.TrimSpace(input); len(broken) == 0 && (len(trimmed) == 0 || trimmed[0] != '{') {
 		broken = []schemas.Violation{{Reason: "must be object"}}
 	}

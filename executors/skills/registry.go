@@ -202,9 +202,6 @@ const (
 // ErrResting reports that a server failed a moment ago and was not asked.
 var ErrResting = errors.New("it did not answer")
 
-// maxID bounds the id of a skill, in characters.
-const maxID = 128
-
 // server is one entry; the fields below mu are guarded by it.
 type server struct {
 	name  string
@@ -263,9 +260,6 @@ func (r *Registry) listNow(s *server) ([]Skill, error) {
 		case findTool, loadTool:
 			own++
 		default:
-			if len(s.name)+1+len(m.Name) > maxID {
-				m.Err = fmt.Errorf("%s.%s: %w: its id has more than %d characters", s.name, m.Name, mcp.ErrSchema, maxID)
-			}
 			skills = append(skills, Skill{Manifest: m, Server: s.name, server: s})
 		}
 	}

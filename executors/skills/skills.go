@@ -22,6 +22,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/internal/visible"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/storage"
 )
 
@@ -124,7 +125,7 @@ func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.Ski
 	hits := []catalog.SkillHit{}
 	for _, skill := range s.preferred(ctx, o, rank(pinned, args.Query), args.Query) {
 		if len(hits) < args.Limit {
-			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: visible.Cut(skill.Description, shortDescription)})
+			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: visible.Cut(visible.Prose(skill.Description), shortDescription)})
 		}
 	}
 	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
@@ -169,10 +170,18 @@ func (s *skills) manifest(ctx context.Context, o *executors.Intent, name string)
 		return m, err
 	}
 	return catalog.Manifest{
-		Name: pin.Skill, Description: visible.Cut(skill.Description, longDescription),
-		InputSchema: skill.InputSchema, OutputSchema: skill.OutputSchema, ExecutionMode: "sync",
+		Name: pin.Skill, Description: visible.Cut(visible.Prose(skill.Description), longDescription),
+		InputSchema: schemas.Tolerate(skill.InputSchema).Shown, OutputSchema: shownOutput(skill.OutputSchema), ExecutionMode: "sync",
 		Endpoint: visible.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(),
 	}, nil
+}
+
+// shownOutput is an output schema as models read it; none if none is declared.
+func shownOutput(schema json.RawMessage) json.RawMessage {
+	if len(schema) == 0 || string(schema) == "null" {
+		return nil
+	}
+	return schemas.Tolerate(schema).Shown
 }
 
 // approved finds the skill as it was approved: the pin of the ticket, and a

@@ -75,7 +75,7 @@ func (c *command) expanded(args []string) (names []string, err error) {
 		}
 		before := len(names)
 		for _, x := range versions {
-			if x.Declared && x.For(cmp.Or(c.tenant, "default")) && (intents.Pin{Skill: x.Name}).Matches(arg) {
+			if x.Declared && x.Fault == "" && x.For(cmp.Or(c.tenant, "default")) && (intents.Pin{Skill: x.Name}).Matches(arg) {
 				names = append(names, x.Name)
 			}
 		}

@@ -144,6 +144,8 @@ func (c *command) versionsOf(name string) (s skillVersions, err error) {
 		return s, fmt.Errorf("no skill server of %s declares %q%s", c.dir, name, didYouMean(name, known))
 	case len(ids) > 1:
 		return s, usage(fmt.Errorf("%d skill servers have this tool: write one of %s", len(ids), strings.Join(ids, ", ")))
+	case s.now.Fault != "":
+		return s, fmt.Errorf("%s cannot be called: %s", s.now.Name, visible.Text(s.now.Fault, ""))
 	case !s.now.For(tenant):
 		return s, fmt.Errorf("%s is not there for the tenant %s: see tenants of its server in the configuration file", s.now.Name, tenant)
 	}
@@ -164,6 +166,9 @@ func (s skillVersions) print(w io.Writer) error {
 		was = "approved " + s.pinned.Digest + " as " + s.pinned.Effect
 	}
 	fmt.Fprintf(w, "%s of %s\n%s\ndeclared %s, with hints of effect %s\n", visible.Text(s.now.Name, ""), visible.Text(s.now.Server, ""), was, s.now.Digest, hintsOf(s.now))
+	for _, note := range s.now.Unchecked {
+		fmt.Fprintf(w, "not as declared: %s\n", visible.Text(note, ""))
+	}
 	after := versionText(s.now)
 	switch {
 	case s.pinned.Digest == s.now.Digest:

@@ -80,6 +80,9 @@ func (w *Watcher) approveWith(s skills.Skill, tenant string, pin intents.Pin) sl
 // logApproved logs the effect of a new skill.
 func (w *Watcher) logApproved(ctx context.Context, s skills.Skill, tenant, text string) {
 	attrs := []slog.Attr{slog.String("skill", s.ID()), slog.String("server", w.title(s.Server)), slog.String("tenant", tenant), slog.String("effect", string(w.effectOf(s)))}
+	if len(s.Unchecked) > 0 {
+		attrs = append(attrs, slog.Any("unchecked", s.Unchecked))
+	}
 	if claim := claimOf(s); claim == catalog.Pure && w.effectOf(s) == catalog.Once {
 		attrs = append(attrs, slog.String("claims", string(claim)), w.approveWith(s, tenant, intents.Pin{}))
 	}

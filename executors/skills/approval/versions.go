@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/schemas"
 )
 
 // Version is one version of a tool as its server declared it, for people who approve
@@ -32,6 +33,8 @@ type Version struct {
 	InputSchema  json.RawMessage `json:"input_schema,omitempty"`
 	OutputSchema json.RawMessage `json:"output_schema,omitempty"`
 	Annotations  json.RawMessage `json:"annotations,omitempty"`
+	Unchecked    []string        `json:"unchecked,omitempty"` // what of it writ does not check, or shows in another form
+	Fault        string          `json:"fault,omitempty"`     // why the tool cannot be called, and has no digest
 }
 
 // For reports whether a tenant sees the skill.
@@ -42,10 +45,11 @@ func (v Version) For(tenant string) bool {
 // maxPinned bounds a schema that stands in an approval, in bytes.
 const maxPinned = 16 << 10
 
-// PinnedSchema is the schema of a skill's input as its approval has it: none where it is
-// too large or has a number that no intent can have, so that graphs are checked when they run.
+// PinnedSchema is the schema of a skill's input as its approval has it, as far as it can be checked:
+// none where it is too large or has a number that no intent can have, so that graphs are checked
+// when they run.
 func PinnedSchema(schema json.RawMessage) json.RawMessage {
-	if len(schema) > maxPinned {
+	if schema = schemas.Tolerate(schema).Source(); len(schema) > maxPinned {
 		return nil
 	}
 	if _, err := intents.Canonical(schema); err != nil {
@@ -100,11 +104,15 @@ func (w *Watcher) writeVersions(ctx context.Context, found []skills.Skill) {
 	dir, log := w.Dir, w.Log
 	list, seen := []Version{}, map[string]bool{}
 	for _, s := range found {
-		if d := s.Digest(); s.Err == nil && d != "" && !seen[d] {
+		if s.Err != nil {
+			list = append(list, Version{Name: s.ID(), Server: w.title(s.Server), Tenants: w.Sources[s.Server].Tenants, Declared: true, Fault: s.Err.Error()})
+			continue
+		}
+		if d := s.Digest(); d != "" && !seen[d] {
 			seen[d] = true
 			list = append(list, Version{
 				Name: s.ID(), Server: w.title(s.Server), Tenants: w.Sources[s.Server].Tenants, Digest: d, Effect: w.effectOf(s), Claim: claimOf(s), Destructive: w.destructive(s), Trusted: w.Sources[s.Server].Trust, OpenWorld: w.openWorld(s), Declared: true,
-				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations,
+				Description: s.Description, InputSchema: s.InputSchema, OutputSchema: s.OutputSchema, Annotations: s.Annotations, Unchecked: s.Unchecked,
 			})
 		}
 	}
@@ -114,7 +122,7 @@ func (w *Watcher) writeVersions(ctx context.Context, found []skills.Skill) {
 	}
 	approved, kept := w.approvedDigests(), 0
 	for _, s := range before {
-		if (approved[s.Digest] || approved == nil && kept < maxVersions) && !seen[s.Digest] {
+		if s.Fault == "" && (approved[s.Digest] || approved == nil && kept < maxVersions) && !seen[s.Digest] {
 			s.Declared = false
 			list = append(list, s)
 			kept++

@@ -75,7 +75,7 @@ func (r *Reads) Skills(ctx context.Context, tenant string) (out []consoleapi.Ski
 	pins := r.State.View().Pins(tenant)
 	used := map[string]bool{}
 	for _, v := range versions {
-		if !v.Declared || !v.For(tenant) {
+		if !v.Declared || v.Fault != "" || !v.For(tenant) {
 			continue
 		}
 		s := consoleapi.Skill{Name: v.Name, Now: version(v)}
@@ -111,6 +111,9 @@ func version(v approval.Version) *consoleapi.Version {
 			b.Write(part.raw)
 		}
 		b.WriteByte('\n')
+	}
+	for _, note := range v.Unchecked {
+		fmt.Fprintf(&b, "not as declared: %s\n", note)
 	}
 	return &consoleapi.Version{Server: v.Server, Digest: v.Digest, Effect: v.Effect, Claim: v.Claim, Destructive: v.Destructive, Trusted: v.Trusted, OpenWorld: v.OpenWorld, Text: b.String(), InputSchema: approval.PinnedSchema(v.InputSchema)}
 }
