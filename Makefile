@@ -50,7 +50,9 @@ BESIDE  := ^(TestBundleVerifies|TestGoldenLog)$$
 # kill programs, or attack one node after another: what they would show, the tests beside them
 # show.
 ATTACKS := ^TestRedTeam
-LONG    := ^(FuzzTransitions|TestAllTickets|TestAssumptions|TestCacheShares|TestCallsBesidePlainLoop|TestCatalogTypes|TestDemo|TestElevenSteps|TestEscapes|TestEvalCRM|TestEvalDesk|TestEveryPair|TestFailpoints|TestFindTools|TestFloodIsCounted|TestFloodOfEndedTask|TestGuardAtEveryByte|TestHybridIsBest|TestIn|TestKeyCopyKills|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestKilledWriter|TestLarge|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoAgrees|TestMemoGenerated|TestMenu|TestMonitorUnderLoad|TestNoLeak|TestPDF|TestPromptOfARunningPlan|TestRandomTransitions|TestRandomWorkflows|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestReplayOfApproved|TestRoutingKilled|TestRunKilled|TestRunsAtRandom|TestRunsLeaveMemory|TestSQL|TestSQLBombs|TestSchemaBombs|TestSeriesStayBounded|TestSnapshotLeftOut|TestStartsFromState|TestThreeProbes|TestUnprivileged|TestUsage|TestUserEraseKills|TestVerifyVectors)$$
+# And turns through a whole node whose kind others show: what differs is decided by one goroutine.
+ALIKE   := ^(TestApprovedAsItWas|TestAskIsShown|TestAskSomeFail|TestAskTooMany|TestAskWithPriorContext|TestBadScriptThenGood|TestCapturedRun|TestChildCallWaits|TestConsoleSkill|TestContractViolationReplans|TestCRM|TestDiscovery|TestDropped|TestEditedTurn|TestInsufficientReplansTheRest|TestLargeDataIsTruncated|TestLongAnswers|TestLoopFailsHalfway|TestMemoriesEnd|TestNoSkillCanDoIt|TestOtherBranch|TestOverseerLeavesOneRecord|TestOwn|TestPayloadsAreTyped|TestRejectedTurn|TestRemoteAgentMissing|TestRequestOfARemoteAgent|TestResumeSession|TestRoutingOffline|TestRunKeepsItsGraph|TestSkillOutsideTheStep|TestStrict|TestThirdReplanIsTheLast|TestTransientLost|TestTurnsCarrySummaries|TestUploadsStopAboveTheFloor|TestUsageOfChildAgents)$$
+LONG    := ^(FuzzTransitions|TestAllTickets|TestAssumptions|TestCallsBesidePlainLoop|TestCatalogTypes|TestDemo|TestElevenSteps|TestEscapes|TestEvalCRM|TestEvalDesk|TestEveryPair|TestFailpoints|TestFindTools|TestFloodIsCounted|TestFloodOfEndedTask|TestGuardAtEveryByte|TestHybridIsBest|TestIn|TestKeyCopyKills|TestKillBetweenAsks|TestKillBetweenSteps|TestKillDuringIdempotentCall|TestKillDuringOnceCall|TestKillDuringPureCall|TestKillSideBySide|TestKillWhileHeld|TestKillWhileOpen|TestKillWhilePlanning|TestKilledWriter|TestLongConversation|TestMeasures|TestMemoAdversarial|TestMemoAgrees|TestMemoGenerated|TestMenu|TestMonitorUnderLoad|TestNoLeak|TestPDF|TestPromptOfARunningPlan|TestRandomTransitions|TestRandomWorkflows|TestRecall|TestRefusedEnvelopesLeaveNothing|TestRemoteAgentKilled|TestReplayOfApproved|TestRoutingKilled|TestRunKilled|TestRunsAtRandom|TestRunsLeaveMemory|TestSQL|TestSQLBombs|TestSchemaBombs|TestSeriesStayBounded|TestSnapshotLeftOut|TestStartsFromState|TestThreeProbes|TestUnprivileged|TestUserEraseKills|TestVerifyVectors)$$
 RACED    = $(filter-out aob.dev/writ/bench% $(PLAIN:./%=aob.dev/writ/%),$(shell $(GO) list ./...))
 
 .PHONY: help
@@ -78,7 +80,7 @@ race: python-or-say-so ## what runs side by side, under the race detector
 ifeq ($(CC_FOUND),)
 	@echo "the race detector needs a C compiler: none found (CC, cc, gcc)" >&2; exit 1
 else
-	@$(COUNTED) $(RACE) -skip '$(LONG)|$(ATTACKS)' $(TESTFLAGS) $(filter $(LONGEST:./%=aob.dev/writ/%),$(RACED)) $(RACED)
+	@$(COUNTED) $(RACE) -skip '$(LONG)|$(ATTACKS)|$(ALIKE)' $(TESTFLAGS) $(filter $(LONGEST:./%=aob.dev/writ/%),$(RACED)) $(RACED)
 	@$(GO) run ./internal/testing/testcount $(RACE) -run '$(BESIDE)' $(TESTFLAGS) ./audit
 endif
 
@@ -129,7 +131,8 @@ redteam: python-or-say-so ## what strangers, users, models and skill servers mus
 
 .PHONY: campaign
 campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flipped bits, JOURNALS random journals and a million log lines, again and again for CAMPAIGN (10m each)
-	$(GO) test -count=1 -timeout=20m -run '^TestFailpoints$$' ./internal/e2e
+	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=60m -run '^(TestFailpoints|TestRedTeamBombs)$$' ./internal/e2e
+	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=20m -run '^TestMemoGenerated$$' ./policies
 	$(GO) test -count=20 -timeout=20m -run 'PowerCut' ./storage/sqlite
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestCampaign$$' ./internal/node
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestFaults$$' ./internal/e2e/graphs

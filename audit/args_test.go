@@ -54,7 +54,7 @@ func TestArgumentsOfAllKinds(t *testing.T) {
 
 // variants of a document: each of its values, one at a time, removed or changed.
 func variants(doc any) (out []any) {
-	out = []any{nil, "", "x", -1, 1e18, 0.5, true, []any{}, []any{nil}, map[string]any{}}
+	out = []any{nil, "", -1e18, 0.5, []any{nil}, map[string]any{}}
 	switch v := doc.(type) {
 	case map[string]any:
 		for _, name := range slices.Sorted(maps.Keys(v)) {

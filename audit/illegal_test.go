@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"aob.dev/writ/audit"
@@ -113,7 +114,14 @@ func illegalBundle(t *testing.T, name string) []byte {
 		return raw
 	}
 	head, rest, _ := bytes.Cut(raw, []byte("\n"))
-	return slices.Concat(head, []byte("\n"), unzipped(t, illegalPath("blobs")), rest)
+	illegalBlobs.once.Do(func() { illegalBlobs.raw = unzipped(t, illegalPath("blobs")) })
+	return slices.Concat(head, []byte("\n"), illegalBlobs.raw, rest)
+}
+
+// illegalBlobs are those that most bundles share.
+var illegalBlobs struct {
+	once sync.Once
+	raw  []byte
 }
 
 func illegalPath(name string) string { return filepath.Join(illegalDir, name+".jsonl.gz") }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"strings"
 	"testing"
 
@@ -235,8 +236,10 @@ func TestMemoGenerated(t *testing.T) {
 		}
 		return strings.Join(parts, "\n\t")
 	}
-	remembered := 0
-	const modules = 300
+	remembered, modules := 0, 80
+	if os.Getenv("WRIT_CAMPAIGN") != "" {
+		modules = 1000
+	}
 	for i := range modules {
 		conditions := map[string]string{"deny": rule()}
 		for _, place := range []string{"hold", "ext", "more"} {

@@ -23,6 +23,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/open-policy-agent/opa/v1/ast"
@@ -54,9 +55,18 @@ type Engine struct {
 
 // tree is the part of an engine that new data does not change.
 type tree struct {
+	*compiled
+	revision int64 // 0: none
+	timeout  time.Duration
+	memo     *memo
+
+	forgetful bool
+}
+
+// compiled is what a source alone determines. It never changes.
+type compiled struct {
 	source   Source
 	digest   string
-	revision int64 // 0: none
 	compiler *ast.Compiler
 	decision ast.Body
 	extended ast.Body // nil without extension packages
@@ -64,11 +74,11 @@ type tree struct {
 	reads    *ReadSet
 	lookups  []lookup       // of reads
 	static   map[string]any // data files
-	timeout  time.Duration
-	memo     *memo
-
-	forgetful bool
 }
+
+// last is what was compiled last. The node of many tenants, and one that starts and then checks
+// its records, needs the same source again and again.
+var last atomic.Pointer[compiled]
 
 // New is NewTree of a source without revision.
 func New(source Source) (*Engine, error) {
@@ -79,46 +89,57 @@ func New(source Source) (*Engine, error) {
 // --strict` refuses, built-ins that reach outside or depend on chance, and deny and hold rules
 // without METADATA.
 func NewTree(from Tree) (*Engine, error) {
-	source := from.Source
-	t := &tree{source: source.Deciding(), digest: source.Digest(), revision: from.Revision, timeout: Timeout, memo: newMemo()}
-	modules, err := parse(t.source)
+	c := last.Load()
+	if digest := from.Source.Digest(); c == nil || digest == "" || c.digest != digest {
+		var err error
+		if c, err = compileSource(from.Source.Deciding(), digest); err != nil {
+			return nil, err
+		}
+		last.Store(c)
+	}
+	return (&Engine{tree: &tree{compiled: c, revision: from.Revision, timeout: Timeout, memo: newMemo()}}).WithData(Data{})
+}
+
+func compileSource(source Source, digest string) (*compiled, error) {
+	c := &compiled{source: source, digest: digest}
+	modules, err := parse(source)
 	if err != nil {
 		return nil, err
 	}
-	if t.rules, err = describe(modules); err != nil {
+	if c.rules, err = describe(modules); err != nil {
 		return nil, err
 	}
-	if t.static, err = t.source.documents(); err != nil {
+	if c.static, err = source.documents(); err != nil {
 		return nil, err
 	}
-	if _, taken := t.static["directory"]; taken {
+	if _, taken := c.static["directory"]; taken {
 		return nil, errors.New("policies: data.directory is the router's; no data file may set it")
 	}
-	if t.compiler, err = compile(modules); err != nil {
+	if c.compiler, err = compile(modules); err != nil {
 		return nil, err
 	}
-	if t.decision, err = t.prepare("decision = " + Query); err != nil {
+	if c.decision, err = c.prepare("decision = " + Query); err != nil {
 		return nil, err
 	}
 	if extends(modules) {
-		if t.extended, err = t.prepare(extensions); err != nil {
+		if c.extended, err = c.prepare(extensions); err != nil {
 			return nil, err
 		}
 	}
-	if len(t.compiler.GetRulesExact(ast.MustParseRef(Query))) == 0 {
+	if len(c.compiler.GetRulesExact(ast.MustParseRef(Query))) == 0 {
 		return nil, fmt.Errorf("policies: the tree does not define %s", Query)
 	}
-	t.reads = readSet(t.compiler.Modules, t.decision, t.extended)
-	t.lookups = lookups(t.reads.Paths)
-	return (&Engine{tree: t}).WithData(Data{})
+	c.reads = readSet(c.compiler.Modules, c.decision, c.extended)
+	c.lookups = lookups(c.reads.Paths)
+	return c, nil
 }
 
-func (t *tree) prepare(text string) (ast.Body, error) {
+func (c *compiled) prepare(text string) (ast.Body, error) {
 	body, err := ast.ParseBody(text)
 	if err != nil {
 		return nil, err
 	}
-	return t.compiler.QueryCompiler().Compile(body)
+	return c.compiler.QueryCompiler().Compile(body)
 }
 
 // WithData makes another generation: the same tree over the directory data of a tenant, none of whose

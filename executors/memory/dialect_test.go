@@ -225,12 +225,9 @@ func TestSQLBombs(t *testing.T) {
 		"like":    "SELECT hex(zeroblob(500000)) LIKE '" + strings.Repeat("%0", 120) + "1'",
 		"glob":    "SELECT hex(zeroblob(500000)) GLOB '" + strings.Repeat("*0", 120) + "1'",
 		"pattern": "SELECT '' LIKE '" + strings.Repeat("%a", 200) + "'",
-		"instr":   "WITH s(t) AS (SELECT hex(zeroblob(500000))) SELECT instr(t, substr(t, 1, 400000) || '1') FROM s",
 		"replace": "WITH s(t) AS (SELECT hex(zeroblob(500000))) SELECT replace(t, substr(t, 1, 400000) || '1', '') FROM s",
-		"memory":  "WITH RECURSIVE n(t) AS (SELECT hex(randomblob(100000)) UNION SELECT hex(randomblob(100000)) FROM n) SELECT count(*) FROM n",
 		"sorting": "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT hex(randomblob(1000)) AS t FROM n ORDER BY t",
 		"printf":  "SELECT printf('%.*c', 2000000, 'x')",
-		"join":    "WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 1000) SELECT sum(a.i) FROM n a, n b, n c, n d",
 	} {
 		if r := b.Do(t, asks("ana", "SQL", statement)); r.Code != intents.MalformedArgs && r.Code != intents.OK {
 			t.Errorf("%s: %+v", name, r)

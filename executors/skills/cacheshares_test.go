@@ -25,7 +25,7 @@ func TestCacheShares(t *testing.T) {
 		c.keep("hers", cachedAnswer{at: now, tenant: "a", user: "ana"}, 0)
 		large := cachedAnswer{at: now, tenant: flood.tenant, content: executors.Content{Text: string(make([]byte, flood.size))}}
 		last := 0
-		for ; last < 3*maxKept/(keptExtra+flood.size); last++ {
+		for ; last < maxKept/2/(keptExtra+flood.size); last++ { // more than a tenant gets
 			large.user = flood.user(last)
 			c.keep(fmt.Sprint(last), large, 0)
 		}

@@ -9,7 +9,7 @@ import (
 )
 
 var (
-	longTests = regexp.MustCompile(`(?m)^LONG +:= \^\((.+)\)\$\$$`)
+	longTests = regexp.MustCompile(`(?m)^(?:LONG|ALIKE) +:= \^\((.+)\)\$\$$`)
 	plainIn   = regexp.MustCompile(`(?m)^PLAIN +:= (.+)$`)
 	besideOf  = regexp.MustCompile(`(?m)^BESIDE +:= \^\((.+)\)\$\$$`)
 	starts    = regexp.MustCompile(`(?m)^\s*go [a-z]|\.Go\(`)
@@ -21,12 +21,12 @@ func TestLongTests(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	names := longTests.FindSubmatch(text)
-	if names == nil {
-		t.Fatal("Makefile has no LONG")
+	lists := longTests.FindAllSubmatch(text, -1)
+	if len(lists) != 2 {
+		t.Fatal("Makefile has no LONG or no ALIKE")
 	}
 	tests := testNames(t)
-	for _, name := range strings.Split(string(names[1]), "|") {
+	for _, name := range strings.Split(string(lists[0][1])+"|"+string(lists[1][1]), "|") {
 		found := 0
 		for test := range tests {
 			if _, short, _ := strings.Cut(test, "."); short == name {

@@ -6,7 +6,9 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"hash/crc32"
 	"log/slog"
+	"os"
 	"path/filepath"
 	"testing"
 	"time"
@@ -65,8 +67,8 @@ func (s *system) cancelAll(ctx context.Context) {
 
 // audited ends a test with the audit of what it has left: everything open is cancelled and the node
 // stopped; the data directory is sound, what it has in memory is what its records make, the whole log
-// verifies and comes out the same when it is decided again, a node opens the directory again, and a
-// backup of it can be restored. Under the race detector, which makes these twelve times slower, the directory is
+// verifies and comes out the same when it is decided again, a node opens the directory again, and, of
+// one test in four, a backup of it can be restored. Under the race detector, which makes these twelve times slower, the directory is
 // only checked.
 func (s *system) audited(stop func() error) {
 	s.t.Helper()
@@ -98,7 +100,11 @@ func (s *system) sound(ctx context.Context) {
 	if raced {
 		return
 	}
-	if err := errors.Join(s.verifies(ctx), s.opens(ctx), s.restores(ctx)); err != nil {
+	err = errors.Join(s.verifies(ctx), s.opens(ctx))
+	if crc32.ChecksumIEEE([]byte(s.t.Name()))%4 == 0 || os.Getenv("WRIT_CAMPAIGN") != "" { // of one test in four
+		err = errors.Join(err, s.restores(ctx))
+	}
+	if err != nil {
 		s.t.Error(err)
 	}
 }

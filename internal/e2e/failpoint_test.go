@@ -11,6 +11,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strconv"
+	"strings"
 	"sync"
 	"testing"
 
@@ -133,17 +134,38 @@ func TestFailpoints(t *testing.T) {
 	}
 	exe := mortal(t)
 	begun := beginLog(t, exe)
-	for _, d := range deaths {
-		t.Run(fmt.Sprintf("%s:%d%s", d.point, d.n, d.after), func(t *testing.T) {
+	for _, list := range lives() {
+		t.Run(fmt.Sprintf("%s:%d%s", list[0].point, list[0].n, list[0].after), func(t *testing.T) {
 			t.Parallel()
-			l := newLoad(t, exe, begun, d)
-			if d.first != "" {
-				l.die(d.first)
+			l := newLoad(t, exe, begun, list[0])
+			if first := list[0].first; first != "" {
+				l.die(first)
 			}
-			l.die(fmt.Sprintf("%s:%d", d.point, d.n))
+			for _, d := range list {
+				l.die(fmt.Sprintf("%s:%d", d.point, d.n))
+			}
 			l.survive()
 		})
 	}
+}
+
+// lives are the deaths of one log each. Those that need nothing special come one after another in
+// one log, since what is judged after the last of them has all of them in it; in a campaign each
+// has a log of its own.
+func lives() (all [][]death) {
+	most := 5
+	if os.Getenv("WRIT_CAMPAIGN") != "" {
+		most = 1
+	}
+	var plain []death
+	for _, d := range deaths {
+		if genesis := strings.HasPrefix(string(d.point), "genesis."); genesis || d != (death{point: d.point, n: d.n}) {
+			all = append(all, []death{d})
+		} else {
+			plain = append(plain, d)
+		}
+	}
+	return slices.AppendSeq(all, slices.Chunk(plain, most))
 }
 
 // mortal is a writ that has failpoints. All tests share one.

@@ -4,6 +4,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -19,6 +20,8 @@ func TestRedTeamBombs(t *testing.T) {
 	for _, who := range []person{ana, eve} {
 		w.knock(who, http.MethodPost, "/agent/run", map[string]string{"agent": "general", "message": strings.Repeat("a", 5000)})
 	}
+	// Beside "recursive", those that use all the time of a processor that they get: in a campaign.
+	endless := []string{"recursive in a read", "cross join", "json_each", "sorting", "a window"}
 	long, deep := strings.Repeat("%a", 2000), strings.Repeat("(", 5000)
 	for name, query := range map[string]string{
 		"LIKE":                `SELECT * FROM messages WHERE content LIKE '` + long + `b'`,
@@ -47,6 +50,9 @@ func TestRedTeamBombs(t *testing.T) {
 		"many columns":        `SELECT ` + strings.Repeat("content,", 5000) + `content FROM messages`,
 		"regexp":              `SELECT * FROM messages WHERE content REGEXP '(a+)+b'`,
 	} {
+		if slices.Contains(endless, name) && os.Getenv("WRIT_CAMPAIGN") == "" {
+			continue
+		}
 		attack(t, attempt{"a query with " + name, func() string {
 			const atOnce = 3
 			answers := make(chan string, atOnce)

@@ -7,9 +7,12 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
+
+	"aob.dev/writ/internal/cli"
 )
 
 // typedIn runs the command line in a directory, with an environment of its own; a command that does
@@ -33,6 +36,32 @@ func typedIn(t *testing.T, dir string, env []string, args ...string) (out string
 	return text.String(), err
 }
 
+// typed runs the command line in this process; one that does not end in time has ended so.
+func typed(t *testing.T, env []string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), patience)
+	defer cancel()
+	var text outputBuffer
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		cli.Main(ctx, args, cli.IO{In: strings.NewReader(""), Out: &text, Err: &text, Env: func(name string) string {
+			for _, v := range env {
+				if value, is := strings.CutPrefix(v, name+"="); is {
+					return value
+				}
+			}
+			return ""
+		}})
+	}()
+	select {
+	case <-done:
+		return text.String(), nil
+	case <-ctx.Done():
+		return text.String(), ctx.Err()
+	}
+}
+
 const spyFile = `name: spy
 description: Looks around.
 instructions: |
@@ -50,11 +79,11 @@ func TestRedTeamRegistry(t *testing.T) {
 		t.Fatal(err)
 	}
 	env := []string{"SECRET=" + canary, "OPENAI_API_KEY=" + canary, "WRIT_MODEL_KEY=" + canary}
-	shown := func(dir string, more ...string) string {
+	shown := func(dir string, run func(env []string, args ...string) (string, error), more ...string) string {
 		t.Helper()
 		var all strings.Builder
 		for _, args := range [][]string{{"registry", "show", "spy", dir, "--prompt"}, {"registry", "show", "spy", dir}, {"registry", "check", dir}, {"registry", "list", dir, "--json"}, {"registry", "show", "w", dir, "--prompt"}} {
-			text, err := typedIn(t, dir, append(env, more...), args...)
+			text, err := run(append(slices.Clone(env), more...), args...)
 			all.WriteString(text)
 			if errors.Is(err, context.DeadlineExceeded) {
 				all.WriteString(canary + ": it waits")
@@ -62,8 +91,9 @@ func TestRedTeamRegistry(t *testing.T) {
 		}
 		return all.String()
 	}
+	here := func(env []string, args ...string) (string, error) { return typed(t, env, args...) }
 	own := registryDir(t, map[string]string{"agents/spy.yaml": strings.ReplaceAll(spyFile, "Own words.", "Own ${SECRET}."), "prompts/own.md": "More own words.\n"})
-	if got := shown(own, "WRIT_AGENT_VARIABLES=SECRET"); !strings.Contains(got, canary) || !strings.Contains(got, "More own words.") {
+	if got := shown(own, here, "WRIT_AGENT_VARIABLES=SECRET"); !strings.Contains(got, canary) || !strings.Contains(got, "More own words.") {
 		t.Fatalf("what is permitted is not shown, the attempts show nothing:\n%s", got)
 	}
 	link := func(to, at string) func(dir string) error {
@@ -141,8 +171,12 @@ func TestRedTeamRegistry(t *testing.T) {
 			}
 			t.Fatalf("%s: %v", name, err)
 		}
+		run := here
+		if strings.HasPrefix(name, "a process") { // it shows its own
+			run = func(env []string, args ...string) (string, error) { return typedIn(t, dir, env, args...) }
+		}
 		attack(t, attempt{name, func() string {
-			if got := shown(dir); strings.Contains(got, canary) {
+			if got := shown(dir, run); strings.Contains(got, canary) {
 				return got
 			}
 			return ""
@@ -212,16 +246,15 @@ func TestRedTeamFolder(t *testing.T) {
 			return ""
 		}})
 	}
-	for _, key := range []string{"dev-key", "a", "password", "Password123!", strings.Repeat("a", 64), strings.Repeat("ab", 40), "0123456789abcdef0123456789abcdef", "changeme-changeme-changeme-changeme", "the quick brown fox jumps over the lazy dog", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "123456789012345678901234567890"} {
-		for _, listen := range []string{"0.0.0.0:0", "[::]:0", ":0"} {
-			attack(t, attempt{"the key " + key + " on " + listen, func() string {
-				dir := t.TempDir()
-				out, err := typedIn(t, dir, []string{"API_KEY=" + key}, "up", "--data", "data", "--listen", listen)
-				if err == nil || errors.Is(err, context.DeadlineExceeded) || strings.Contains(out, "writ is up") {
-					return out
-				}
-				return ""
-			}})
-		}
+	for i, key := range []string{"dev-key", "a", "password", "Password123!", strings.Repeat("a", 64), strings.Repeat("ab", 40), "0123456789abcdef0123456789abcdef", "changeme-changeme-changeme-changeme", "the quick brown fox jumps over the lazy dog", "aaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaaab", "123456789012345678901234567890"} {
+		listen := []string{"0.0.0.0:0", "[::]:0", ":0"}[i%3]
+		attack(t, attempt{"the key " + key + " on " + listen, func() string {
+			dir := t.TempDir()
+			out, err := typedIn(t, dir, []string{"API_KEY=" + key}, "up", "--data", "data", "--listen", listen)
+			if err == nil || errors.Is(err, context.DeadlineExceeded) || strings.Contains(out, "writ is up") {
+				return out
+			}
+			return ""
+		}})
 	}
 }

@@ -36,6 +36,18 @@ func begun(t *testing.T, cfg Config) {
 	}
 }
 
+// copyData copies a data directory that no node uses.
+func copyData(t *testing.T, to, from string) {
+	t.Helper()
+	must(t, os.CopyFS(to, os.DirFS(from)))
+	must(t, filepath.WalkDir(filepath.Join(to, "keys"), func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		return os.Chmod(path, 0o600)
+	}))
+}
+
 // What others were shown rests on some parts: where one is gone it is not made
 // again, with the marker or, of an older directory, without it.
 func TestMissingPartsAreNotRemade(t *testing.T) {
@@ -47,17 +59,7 @@ func TestMissingPartsAreNotRemade(t *testing.T) {
 				continue // it is the last part: a start may have been cut off before it
 			}
 			dir := filepath.Join(t.TempDir(), "data")
-			if err := os.CopyFS(dir, os.DirFS(whole)); err != nil {
-				t.Fatal(err)
-			}
-			if err := filepath.WalkDir(filepath.Join(dir, "keys"), func(path string, d fs.DirEntry, err error) error {
-				if err != nil || d.IsDir() {
-					return err
-				}
-				return os.Chmod(path, 0o600)
-			}); err != nil {
-				t.Fatal(err)
-			}
+			copyData(t, dir, whole)
 			if err := os.RemoveAll(filepath.Join(dir, gone)); err != nil {
 				t.Fatal(err)
 			}

@@ -133,6 +133,9 @@ func TestSnapshotLeftOut(t *testing.T) {
 			must(t, os.WriteFile(path, change(raw), 0o600))
 		}
 	}
+	whole, other := config(t.TempDir()), config(t.TempDir())
+	snapshotted(t, whole)
+	snapshotted(t, other)
 	for name, c := range map[string]struct {
 		behind func(*Node) error
 		damage func(*testing.T, Config)
@@ -148,20 +151,16 @@ func TestSnapshotLeftOut(t *testing.T) {
 		"its last record differs":  {damage: resigned(func(s *signing) { s.claims["record"] = intents.Digest(nil) })},
 		"it is of another log": {damage: func(t *testing.T, cfg Config) {
 			t.Helper()
-			other := config(t.TempDir())
-			snapshotted(t, other)
 			must(t, os.Rename(datadir.Snapshot(other.Dir), datadir.Snapshot(cfg.Dir)))
 		}},
 		"its signer is revoked since": {behind: revokeRouter(t)},
 	} {
 		t.Run(name, func(t *testing.T) {
 			cfg := config(t.TempDir())
-			var behind []func(*Node) error
 			if c.behind != nil {
-				behind = append(behind, c.behind)
-			}
-			snapshotted(t, cfg, behind...)
-			if c.damage != nil {
+				snapshotted(t, cfg, c.behind)
+			} else {
+				copyData(t, cfg.Dir, whole.Dir)
 				c.damage(t, cfg)
 			}
 			if with, out := opening(t, cfg); with != 0 || out != 1 {

@@ -121,7 +121,7 @@ func TestLarge(t *testing.T) {
 	}
 }
 
-const large = 100_000_000
+const large = 30_000_000
 
 // watched looks around once a megabyte or so.
 type watched struct {

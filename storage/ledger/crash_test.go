@@ -20,7 +20,7 @@ import (
 )
 
 // kills is how often the writer is killed.
-const kills = 25
+const kills = 12
 
 const childDir = "WRIT_LEDGER_CHILD"
 

@@ -12,7 +12,7 @@ import (
 	"aob.dev/writ/storage"
 )
 
-const callers = 64
+const callers = 24
 
 // together runs f on many goroutines that start at the same moment.
 func together(f func(i int)) {
@@ -149,7 +149,7 @@ func testOneSubjectManyWriters(h *harness) {
 }
 
 func testManyCallersGapFree(h *harness) {
-	const each = 20
+	const each = 10
 	var mu sync.Mutex
 	var all []int64
 	together(func(i int) {
