@@ -29,7 +29,7 @@ func (c *core) grantOf(tenant, key string) string {
 	c.t.Helper()
 	token, err := intents.IssueGrant(c.signers[intents.RoleGateway], intents.Grant{
 		Issuer: origin, Audience: origin, Subject: "ana", Tenant: tenant, Roles: []string{"user"}, Session: "s", Turn: "t",
-		Act: intents.Act{Client: intents.ClientOfKey(key), AMR: []string{"api_key"}}, IssuedAt: 1, Expires: 2, ID: key,
+		Act: intents.Act{Client: intents.ClientOf(key), AMR: []string{"api_key"}}, IssuedAt: 1, Expires: 2, ID: key,
 	})
 	if err != nil {
 		c.t.Fatal(err)

@@ -88,7 +88,7 @@ const (
 	atOnce  = 2048
 )
 
-// keyOf returns the API key for which a grant was issued.
+// keyOf returns the caller for whom a grant was issued: an API key, or whose access token.
 func keyOf(grant string) string {
 	var g struct {
 		Act intents.Act `json:"act"`
@@ -96,7 +96,7 @@ func keyOf(grant string) string {
 	if intents.PeekClaims(grant, &g) != nil {
 		return ""
 	}
-	return intents.KeyOfClient(g.Act.Client)
+	return intents.CallerOf(g.Act.Client)
 }
 
 // delegate sends a request to another role and decodes its reply.

@@ -127,7 +127,7 @@ func (w *world) apiKeys(ids ...string) {
 
 // through is the grant of somebody with an API key.
 func through(key string) func(*intents.Grant) {
-	return func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey(key) }
+	return func(g *intents.Grant) { g.Act.Client = intents.ClientOf(key) }
 }
 
 func (w *world) user(who string, roles ...string) {

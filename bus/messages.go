@@ -112,7 +112,7 @@ type SilentPlan struct {
 	TurnRef            // without a grant
 	Epoch    int       `json:"epoch"`  // for PlanDispatch.Epoch
 	Roles    []string  `json:"roles"`  // of the first grant
-	Client   string    `json:"client"` // act.client of the first grant: ClientOfKey(id)
+	Client   string    `json:"client"` // act.client of the first grant: ClientOf(caller)
 	OpenedAt time.Time `json:"opened_at"`
 	Done     bool      `json:"done,omitempty"` // of a client: its step is done
 	Run      bool      `json:"run,omitempty"`  // of a workflow

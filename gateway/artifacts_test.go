@@ -136,7 +136,7 @@ func TestArtifactLink(t *testing.T) {
 		t.Fatal(err)
 	}
 	anyone := http.Header{"X-Api-Key": nil}
-	link, before, err := w.gateway.cfg.Links.Link(ana, intents.ClientOfKey("k1"), ref, w.clock.Now())
+	link, before, err := w.gateway.cfg.Links.Link(ana, intents.ClientOf("k1"), ref, w.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -332,7 +332,7 @@ func (c *clients) all() map[clientID]*clientSession {
 // serves reports whether a plan accepts calls of a session of this process.
 func (c *clients) serves(p bus.SilentPlan) bool {
 	c.mu.Lock()
-	s := c.sessions[clientID{p.Tenant, p.UserID, intents.KeyOfClient(p.Client), p.SessionID}]
+	s := c.sessions[clientID{p.Tenant, p.UserID, intents.CallerOf(p.Client), p.SessionID}]
 	c.mu.Unlock()
 	if s == nil {
 		return false

@@ -16,7 +16,7 @@ func TestDream(t *testing.T) {
 	w := newWorld(t, func(h bus.PlanDispatch, _ func(bus.FrameKind, any)) { handed <- h })
 	due := bus.SilentPlan{
 		TurnRef: bus.TurnRef{Tenant: "acme", UserID: "ana", PlanID: "plan_9", SessionID: "s1", TurnID: "turn_9", TraceID: "0123456789abcdef0123456789abcdef"},
-		Roles:   []string{"user", "auditor"}, Client: intents.ClientOfKey("k1"), OpenedAt: w.clock.Now(),
+		Roles:   []string{"user", "auditor"}, Client: intents.ClientOf("k1"), OpenedAt: w.clock.Now(),
 	}
 	w.set(func(c *core) {
 		c.dreams = []bus.SilentPlan{due}

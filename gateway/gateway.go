@@ -79,6 +79,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/ratelimit"
 )
 
@@ -98,6 +99,9 @@ type Config struct {
 
 	// Registry is for GET /skills/ and /health/deep only.
 	Registry Registry
+
+	// People come with access tokens of OpenID providers for PublicURL; nil: API keys alone are taken.
+	People *openid.Providers
 
 	// Profiles supply the users that requests do not describe; nil: none.
 	Profiles Profiles

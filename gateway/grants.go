@@ -57,13 +57,17 @@ func (g *Gateway) grantOf(a actor, life time.Duration) intents.Grant {
 	}
 }
 
-// act says how the user was identified: by an API key, or by the key of an operator who started a
-// run.
+// act says how the user was identified: by an API key, by an access token, or by the key of an
+// operator who started a run.
 func (a actor) act() intents.Act {
 	if a.keyID == "" {
 		return intents.Act{Client: "operator", AMR: []string{"operator_key"}}
 	}
-	return intents.Act{Client: intents.ClientOfKey(a.keyID), AMR: []string{"api_key"}}
+	amr := "api_key"
+	if intents.IsCallerByToken(a.keyID) {
+		amr = "access_token"
+	}
+	return intents.Act{Client: intents.ClientOf(a.keyID), AMR: []string{amr}}
 }
 
 // renewGrants sends the driver of every plan of this gateway a fresh grant when its last one is

@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"errors"
 	"fmt"
 	"net/http"
 	"regexp"
@@ -15,6 +16,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
@@ -58,7 +60,7 @@ type claim struct {
 // directory.
 type actor struct {
 	tenant, user, session string
-	keyID                 string
+	keyID                 string // of the API key, or intents.CallerByToken
 	roles                 []string
 	trace                 string
 }
@@ -81,6 +83,12 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	if c.Request.Method == http.MethodGet {
 		who.rate = g.reads
 	}
+	if token := bearerOf(c); isJWT(token) && c.GetHeader("X-Api-Key") == "" && g.cfg.People != nil {
+		var err error
+		who.key, err = g.bearer(c, token)
+		who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
+		return who, err
+	}
 	secret := cmp.Or(c.GetHeader("X-Api-Key"), bearerKey(c))
 	if secret == "" {
 		return who, g.unauthorized(c, "the API key is missing")
@@ -94,7 +102,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 		}
 		if !key.Found {
 			why := "the API key is not known"
-			if strings.Count(secret, ".") == 2 { // a compact JWS
+			if isJWT(secret) {
 				why = "a grant for reading opens /v1/intents, /v1/approvals and /v1/policy alone: send an API key here"
 			}
 			return who, g.unauthorized(c, why)
@@ -104,6 +112,30 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	who.key = key
 	who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
 	return who, nil
+}
+
+// isJWT reports whether a credential has the form of a JWT, as no API key does.
+func isJWT(secret string) bool { return strings.Count(secret, ".") == 2 }
+
+// bearer returns the user of an access token, in the form of an API key of that user alone. The token
+// itself goes no further. An address that has sent too many wrong ones is refused before its token is
+// looked at, since that may ask the provider.
+func (g *Gateway) bearer(c *gin.Context, token string) (bus.APIKeyReply, error) {
+	if wait, spent := g.doors.Exhausted(ratelimit.Caller{Name: edge.Address(c.Request.RemoteAddr)}); spent {
+		return bus.APIKeyReply{}, limited(wait)
+	}
+	issuer, u, err := g.cfg.People.AccessToken(c.Request.Context(), token, g.cfg.PublicURL+routeMCP)
+	switch {
+	case errors.Is(err, openid.ErrUnavailable):
+		return bus.APIKeyReply{}, problem.New(intents.DispatchUnavailable, "", err.Error())
+	case errors.Is(err, openid.ErrUnknown):
+		p := problem.New(intents.RBACForbidden, "", "the access token is valid, and no user is mapped to its subject")
+		p.Hint = "have the operator add its iss and sub to oidc in writ.yaml (the log has both), and start writ again"
+		return bus.APIKeyReply{}, p
+	case err != nil:
+		return bus.APIKeyReply{}, g.unauthorized(c, "the access token is not accepted: "+err.Error())
+	}
+	return bus.APIKeyReply{Found: true, ID: intents.CallerByToken(issuer, u.Subject), Tenant: u.Tenant, UserID: u.User, MaxRoles: u.Roles}, nil
 }
 
 // read reads the claims of the headers. The headers of a front end name the user as well, if the key
@@ -274,7 +306,7 @@ func (g *Gateway) userNow(ctx context.Context, a actor, roles []string) (reply b
 
 // userOf asks the router's directory about the user of an actor.
 func (g *Gateway) userOf(ctx context.Context, a actor, q bus.UserRequest) (bus.UserReply, error) {
-	q.Tenant, q.UserID, q.KeyID = a.tenant, a.user, a.keyID
+	q.Tenant, q.UserID, q.KeyID = a.tenant, a.user, intents.KeyOfClient(intents.ClientOf(a.keyID))
 	return askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, q)
 }
 

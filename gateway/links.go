@@ -66,7 +66,7 @@ func (l Links) open(digest string, q url.Values, now time.Time) (reader actor, s
 	}
 	second, err := strconv.ParseInt(q.Get("before"), 10, 64)
 	before := time.Unix(second, 0)
-	reader = actor{tenant: q.Get("tenant"), user: q.Get("user"), keyID: intents.KeyOfClient(q.Get("client")), roles: strings.Split(q.Get("roles"), ",")}
+	reader = actor{tenant: q.Get("tenant"), user: q.Get("user"), keyID: intents.CallerOf(q.Get("client")), roles: strings.Split(q.Get("roles"), ",")}
 	return reader, before.Add(-linkAge), err == nil && now.Before(before)
 }
 

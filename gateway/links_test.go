@@ -64,7 +64,7 @@ var ana = intents.Principal{Tenant: "acme", UserID: "ana", Roles: []string{"user
 func TestLinkOfItsReader(t *testing.T) {
 	w, a, _ := withTape(t, -1)
 	made := func(reader intents.Principal) string {
-		link, _, err := w.gateway.cfg.Links.Link(reader, intents.ClientOfKey("k1"), "cas://"+intents.Digest(a.bytes), w.clock.Now())
+		link, _, err := w.gateway.cfg.Links.Link(reader, intents.ClientOf("k1"), "cas://"+intents.Digest(a.bytes), w.clock.Now())
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -92,7 +92,7 @@ func TestLinkOfItsReader(t *testing.T) {
 // Links have a rate by address, and so do guessed links.
 func TestLinksAreMetered(t *testing.T) {
 	w, a, path := withTape(t, 2)
-	link, _, err := w.gateway.cfg.Links.Link(ana, intents.ClientOfKey("k1"), "cas://"+intents.Digest(a.bytes), w.clock.Now())
+	link, _, err := w.gateway.cfg.Links.Link(ana, intents.ClientOf("k1"), "cas://"+intents.Digest(a.bytes), w.clock.Now())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,7 @@ func (g *Gateway) getLogs(c *gin.Context, a actor) error {
 		return problem.New(intents.SchemaInvalid, "", "a log is followed over a WebSocket: open the address with a client of WebSockets") // and it stays unopened
 	}
 	s := logStream{g: g, actor: a, subject: bus.Logs(instance), id: id}
-	opened, err := s.ask(c.Request.Context(), bus.LogsRequest{ID: id, After: c.Query("after"), Tenant: a.tenant, UserID: a.user, Client: intents.ClientOfKey(a.keyID)})
+	opened, err := s.ask(c.Request.Context(), bus.LogsRequest{ID: id, After: c.Query("after"), Tenant: a.tenant, UserID: a.user, Client: intents.ClientOf(a.keyID)})
 	if err != nil {
 		return err
 	}

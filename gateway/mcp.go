@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
@@ -37,6 +38,7 @@ type mcpMessage struct {
 		Name string `json:"name"`
 		Meta struct {
 			Version string `json:"io.modelcontextprotocol/protocolVersion"`
+			Key     string `json:"aob.dev/idempotency_key"` // as the header Idempotency-Key
 		} `json:"_meta"`
 	} `json:"params"`
 }
@@ -114,7 +116,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 	if !modern {
 		r.rpc = string(m.ID)
 	}
-	if key := c.GetHeader("Idempotency-Key"); key != "" {
+	if key := cmp.Or(c.GetHeader("Idempotency-Key"), m.Params.Meta.Key); key != "" {
 		raw, _ := json.Marshal("key " + intents.Digest([]byte(key))) // a text
 		r.id = string(raw)
 	}
@@ -159,17 +161,19 @@ func mcpError(p problem.Problem) any {
 	return gin.H{"jsonrpc": wire.JSONRPC_VERSION, "id": nil, "error": gin.H{"code": code, "message": p.Error(), "data": p}}
 }
 
-// mcpRoute is a route of MCP clients. A caller without a known key is referred to the document
-// that explains how to get one (RFC 9728).
+// mcpRoute is a route of MCP clients. A caller without a credential, or with a token that is not
+// accepted, is referred to the document that says where to get one (RFC 9728). A wrong API key is
+// not: its owner has to correct it, and no login would.
 func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error {
 	return func(c *gin.Context) error {
 		if err := g.expected(c.Request); err != nil {
 			return err
 		}
 		err := h(c)
-		if err != nil && problem.FromError(err).Code == intents.Unauthorized {
+		key := c.GetHeader("X-Api-Key") != "" || bearerKey(c) != "" && !isJWT(bearerKey(c))
+		if err != nil && !key && problem.FromError(err).Code == intents.Unauthorized {
 			wrong := ""
-			if c.GetHeader("X-Api-Key") != "" || c.GetHeader("Authorization") != "" {
+			if c.GetHeader("Authorization") != "" {
 				wrong = `error="invalid_token", `
 			}
 			c.Header("WWW-Authenticate", `Bearer `+wrong+`resource_metadata="`+g.baseURL(c.Request)+server.WellKnownProtectedResourcePath+routeMCP+`"`)
@@ -178,11 +182,15 @@ func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error 
 	}
 }
 
-// protectedResource is GET /.well-known/oauth-protected-resource/mcp. It names no authorization
-// server, since the bearer is an API key, which an operator issues.
+// protectedResource is GET /.well-known/oauth-protected-resource/mcp. Without providers it names no
+// authorization server: the bearer is an API key, which an operator issues.
 func (g *Gateway) protectedResource(c *gin.Context) error {
-	c.JSON(http.StatusOK, server.ProtectedResourceMetadataConfig{
+	about := server.ProtectedResourceMetadataConfig{
 		Resource: g.baseURL(c.Request) + routeMCP, ResourceName: "writ", BearerMethodsSupported: []string{"header"},
-	})
+	}
+	if g.cfg.People != nil {
+		about.AuthorizationServers = g.cfg.People.Issuers()
+	}
+	c.JSON(http.StatusOK, about)
 	return nil
 }

@@ -378,8 +378,8 @@ func TestMCPShares(t *testing.T) {
 // An unknown caller learns where to ask (RFC 9728).
 func TestMCPUnauthorized(t *testing.T) {
 	w, _ := mcpWorld(t, nil)
-	a := w.refusedMCP("POST", http.Header{"X-Api-Key": {"writ_wrong"}}, intents.Unauthorized)
-	at := strings.TrimSuffix(strings.TrimPrefix(a.Header.Get("WWW-Authenticate"), `Bearer error="invalid_token", resource_metadata="`), `"`)
+	a := w.refusedMCP("POST", http.Header{"X-Api-Key": nil}, intents.Unauthorized)
+	at := strings.TrimSuffix(strings.TrimPrefix(a.Header.Get("WWW-Authenticate"), `Bearer resource_metadata="`), `"`)
 	rest, ok := strings.CutPrefix(at, w.http.URL)
 	if !ok {
 		t.Fatalf("%q", a.Header)
@@ -667,7 +667,7 @@ func TestMCPRoles(t *testing.T) {
 }
 
 // TestMCPOneID: a client that uses one id for all of its requests makes a call with each.
-// Idempotency-Key marks a repeated call.
+// Idempotency-Key, or the key in _meta, marks a repeated call.
 func TestMCPOneID(t *testing.T) {
 	w, d := mcpWorld(t, nil)
 	session := w.mcpSession(nil)
@@ -682,11 +682,16 @@ func TestMCPOneID(t *testing.T) {
 			t.Fatalf("%v", got)
 		}
 	}
+	for range 2 { // the same key in _meta, by a client that sets no headers
+		if _, got := w.mcpPost(`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"list","arguments":{"n":1},"_meta":{"aob.dev/idempotency_key":"k1"}}}`, session); got["result"] == nil {
+			t.Fatalf("%v", got)
+		}
+	}
 	calls, names := d.called(), map[string]bool{}
 	for _, c := range calls {
 		names[c.Request] = true
 	}
-	if len(calls) != 5 || len(names) != 4 || calls[3].Request != calls[4].Request {
+	if len(calls) != 7 || len(names) != 4 || calls[3].Request != calls[4].Request || calls[5].Request != calls[3].Request || calls[6].Request != calls[3].Request {
 		t.Errorf("%d calls have %d names: %+v", len(calls), len(names), calls)
 	}
 }

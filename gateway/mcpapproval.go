@@ -47,7 +47,7 @@ func (c *mcpCall) waits(h pendingApproval) *wire.CallToolResult {
 // shows a longer one in full, so it is not asked there.
 const (
 	approvalQuestion = "approval"
-	approvalTime     = 10 * time.Minute
+	approvalTime     = 45 * time.Second
 	maxQuestion      = 16 << 10
 )
 

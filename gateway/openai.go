@@ -59,8 +59,16 @@ func bearerKey(c *gin.Context) string {
 	if ofBearers[c.FullPath()] == nil {
 		return ""
 	}
-	key, _ := strings.CutPrefix(c.GetHeader("Authorization"), "Bearer ")
-	return key
+	return bearerOf(c)
+}
+
+// bearerOf returns the bearer credential of a request.
+func bearerOf(c *gin.Context) string {
+	scheme, bearer, _ := strings.Cut(c.GetHeader("Authorization"), " ")
+	if !strings.EqualFold(scheme, "Bearer") {
+		return ""
+	}
+	return strings.TrimSpace(bearer)
 }
 
 // listModels is GET /v1/models, and GET /v1/models/{model} for one of them.

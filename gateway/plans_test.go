@@ -160,7 +160,7 @@ func (w *world) goSilent(planID string, epoch int) {
 		p := c.plans[planID]
 		c.silent = []bus.SilentPlan{{
 			TurnRef: bus.TurnRef{Tenant: p.TenantID, UserID: p.UserID, PlanID: p.PlanID, SessionID: p.SessionID, TurnID: p.TurnID},
-			Epoch:   epoch, Roles: []string{"user", "auditor"}, Client: intents.ClientOfKey("k1"), OpenedAt: p.CreatedAt,
+			Epoch:   epoch, Roles: []string{"user", "auditor"}, Client: intents.ClientOf("k1"), OpenedAt: p.CreatedAt,
 		}}
 	})
 }

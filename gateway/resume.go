@@ -134,7 +134,7 @@ func turnOf(p bus.SilentPlan) turn {
 
 // actorOf returns the user who opened a plan, without roles.
 func actorOf(p bus.SilentPlan) actor {
-	return actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: intents.KeyOfClient(p.Client), trace: p.TraceID}
+	return actor{tenant: p.Tenant, user: p.UserID, session: p.SessionID, keyID: intents.CallerOf(p.Client), trace: p.TraceID}
 }
 
 func (g *Gateway) resumePlan(ctx context.Context, p bus.SilentPlan) error {

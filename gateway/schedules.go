@@ -72,7 +72,7 @@ func (g *Gateway) fireDue(ctx context.Context, reply json.RawMessage) {
 // fire signs the intent of one time's plan, as a turn of the schedule's own session, which is
 // named after its digest. A user who has lost the API key has no roles, so the router refuses.
 func (g *Gateway) fire(ctx context.Context, s catalog.Schedule, digest string) (*intents.Answer, error) {
-	a := actor{tenant: s.Tenant, user: s.User, session: "sched_" + digest[7:23], keyID: intents.KeyOfClient(s.Client)}
+	a := actor{tenant: s.Tenant, user: s.User, session: "sched_" + digest[7:23], keyID: intents.CallerOf(s.Client)}
 	var err error
 	if a.roles, err = g.rolesOf(ctx, a, s.Roles); err != nil && problem.FromError(err).Code != intents.RBACForbidden {
 		return nil, err

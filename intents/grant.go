@@ -148,8 +148,34 @@ func SignerOf(token string) string {
 // clientKey begins the act.client of a grant whose user came with an API key.
 const clientKey = "apikey:"
 
-// ClientOfKey is the act.client of grants for callers with an API key.
-func ClientOfKey(keyID string) string { return clientKey + keyID }
+// clientToken begins the act.client of a grant whose user came with an access token of an OpenID
+// provider. No id of an API key begins so.
+const clientToken = "oidc:"
+
+// CallerByToken identifies a caller by the issuer and the subject of its access token. It is the
+// act.client, too.
+func CallerByToken(issuer, subject string) string {
+	return clientToken + Digest([]byte(issuer + "\n" + subject))[len("sha256:"):][:32]
+}
+
+// IsCallerByToken reports whether a caller is a CallerByToken, and not the id of an API key.
+func IsCallerByToken(caller string) bool { return strings.HasPrefix(caller, clientToken) }
+
+// ClientOf is the act.client of grants for a caller: the id of its API key, or its CallerByToken.
+func ClientOf(caller string) string {
+	if IsCallerByToken(caller) {
+		return caller
+	}
+	return clientKey + caller
+}
+
+// CallerOf is the caller in an act.client; empty if it names none.
+func CallerOf(client string) string {
+	if IsCallerByToken(client) {
+		return client
+	}
+	return KeyOfClient(client)
+}
 
 // KeyOfClient is the API key's id in an act.client; empty if it names none.
 func KeyOfClient(client string) string {

@@ -114,7 +114,7 @@ func TestClientScope(t *testing.T) {
 	for name, change := range map[string]func(*intents.Grant){
 		"standing":       func(g *intents.Grant) { g.For = "plan:" + task.ID },
 		"of no key":      func(g *intents.Grant) { g.Act.Client = "test" },
-		"of another key": func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey("k2") },
+		"of another key": func(g *intents.Grant) { g.Act.Client = intents.ClientOf("k2") },
 	} {
 		o := task.Numbered(2, "mail.send", `{}`)
 		o.Grant = change
@@ -180,7 +180,7 @@ func TestClientPlanEnds(t *testing.T) {
 	left(0)
 	w.Want(task.Reply("2 calls"), intents.OK)
 	left(0)
-	yes := routertest.Intent{Grant: func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey("ben") }, By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}}
+	yes := routertest.Intent{Grant: func(g *intents.Grant) { g.Act.Client = intents.ClientOf("ben") }, By: w.Gateway, Type: "hitl.approve", User: "ben", Roles: []string{"approver"}, Args: catalog.Approve{IntentID: held.IntentID, Decision: catalog.DecisionApprove}}
 	w.OK(yes)
 	if a, err := w.Router.Await(t.Context(), *held.Position); err != nil || a.Code != intents.OK {
 		t.Fatalf("%+v, %v", a, err)

@@ -354,7 +354,7 @@ func TestSlotShares(t *testing.T) {
 	// begin fills the available slots and returns how many those were.
 	begin := func(tenant, key string) (n int) {
 		for ; ; n++ {
-			raw := w.Sign(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Tenant: tenant, Key: catalog.RandomKey(), Grant: func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey(key) }})
+			raw := w.Sign(routertest.Intent{By: w.Manager, Type: "soul.get", Args: catalog.SoulGet{}, Tenant: tenant, Key: catalog.RandomKey(), Grant: func(g *intents.Grant) { g.Act.Client = intents.ClientOf(key) }})
 			done := make(chan *intents.Answer, 1)
 			go func() { done <- w.Send(raw) }()
 			select {

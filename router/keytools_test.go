@@ -71,7 +71,7 @@ func TestKeyBoundsSchedules(t *testing.T) {
 	w := clientWorld(t, "bank.rates")
 	due := routertest.Result[catalog.ScheduleNext](w, w.Want(putSchedule(w, catalog.SchedulePut{ID: "daily", Agent: "general", Input: "Pay.", Cron: "0 9 * * *"}), intents.OK)).Next
 	w.Clock.Move(due.Sub(w.Clock.Now()))
-	if s := w.Dir.Due(w.Clock.Now()); len(s) != 1 || s[0].Client != intents.ClientOfKey("k1") {
+	if s := w.Dir.Due(w.Clock.Now()); len(s) != 1 || s[0].Client != intents.ClientOf("k1") {
 		t.Fatalf("the key is not known any more: %+v", s)
 	}
 	p := w.NewPlan("fired")

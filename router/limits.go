@@ -70,11 +70,11 @@ func take(p *ratelimit.Places, of *intents.Envelope, what string) (leave func(),
 	return leave, nil
 }
 
-// keyOf is the API key under which an intent was made, or else the key that signed it.
+// keyOf is the API key or the access token's person under which an intent was made, or else the key that signed it.
 func keyOf(of *intents.Envelope) string {
 	key := ""
 	if g := of.Grant(); g != nil {
-		key = intents.KeyOfClient(g.Act.Client)
+		key = intents.CallerOf(g.Act.Client)
 	}
 	return cmp.Or(key, of.Signer().KID)
 }

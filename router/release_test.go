@@ -249,11 +249,11 @@ func TestFourEyesNeedTwoKeys(t *testing.T) {
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`) // ana asked, through k1
 	through := func(key, who, decision string) *intents.Answer {
 		o := x.word(who, decision)
-		o.Grant = func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey(key) }
+		o.Grant = func(g *intents.Grant) { g.Act.Client = intents.ClientOf(key) }
 		return w.Do(o)
 	}
 	may := func(key, who string) bool {
-		page, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: who, Tenant: "default", Roles: []string{"approver"}, Act: intents.Act{Client: intents.ClientOfKey(key)}}, bus.ApprovalsRequest{})
+		page, err := w.Router.Inbox(t.Context(), intents.Grant{Subject: who, Tenant: "default", Roles: []string{"approver"}, Act: intents.Act{Client: intents.ClientOf(key)}}, bus.ApprovalsRequest{})
 		w.Must(err)
 		return len(page.Approvals) == 1 && page.Approvals[0].MayDecide
 	}
@@ -283,7 +283,7 @@ func TestOneKeyForAll(t *testing.T) {
 	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
 	for _, who := range []string{"ben", "cleo"} {
 		o := x.word(who, catalog.DecisionApprove)
-		o.Grant = func(g *intents.Grant) { g.Act.Client = intents.ClientOfKey("k1") }
+		o.Grant = func(g *intents.Grant) { g.Act.Client = intents.ClientOf("k1") }
 		w.Want(w.Do(o), intents.OK)
 	}
 	w.Want(x.outcome(), intents.OK)

@@ -40,9 +40,10 @@ func opensForClient(o Intent, a catalog.PlanOpen) error {
 	return nil
 }
 
-// byClient reports whether a grant was issued for a call of the client of an API key.
+// byClient reports whether a grant was issued for a call of the client of an API key, or of an access
+// token.
 func byClient(key, client string, standing bool) bool {
-	return !standing && intents.KeyOfClient(client) == key
+	return !standing && intents.CallerOf(client) == key
 }
 
 const notByClient = "the plan of a client takes grants of that API key, issued for a request of it"
@@ -82,7 +83,7 @@ func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
 		}
 	}
 	slices.Sort(skills)
-	return skills, ok
+	return skills, ok || intents.IsCallerByToken(key)
 }
 
 // keyGives reports whether an API key allows a skill.

@@ -24,6 +24,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/slack"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
@@ -210,6 +211,22 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 	cfg.Embedder, errs[3] = newEmbedder(c)
 	cfg.Reranker, errs[4] = newReranker(c)
 	return cfg, errors.Join(errs[:]...)
+}
+
+// people are those who come with access tokens.
+func people(c config.Config, log *slog.Logger) *openid.Providers {
+	if len(c.OIDC) == 0 {
+		return nil
+	}
+	var list []openid.Provider
+	for _, p := range c.OIDC {
+		one := openid.Provider{Issuer: p.Issuer}
+		for _, u := range p.Users {
+			one.Users = append(one.Users, openid.User{Subject: u.Subject, Tenant: cmp.Or(u.Tenant, "default"), User: u.User, Roles: u.Roles})
+		}
+		list = append(list, one)
+	}
+	return openid.New(list, time.Now, log)
 }
 
 // policyFeed is where policies come from.

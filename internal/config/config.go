@@ -34,6 +34,7 @@ type Config struct {
 	BootstrapKey            string
 	TLSCert, TLSKey         string
 	PublicURL               string // see Public
+	OIDC                    []OIDC // of the file alone
 	UserHeaders             []string
 	CORSOrigins             []string
 	NATS, NATSCert, NATSKey string
@@ -284,6 +285,13 @@ func decode(raw []byte, path string, c *Config) error {
 		}
 		delete(doc, "models")
 	}
+	if people, there := doc["oidc"]; there {
+		var err error
+		if c.OIDC, err = decodeOIDC(people); err != nil {
+			return fmt.Errorf("oidc: %w", err)
+		}
+		delete(doc, "oidc")
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		return fmt.Errorf("line %d: field %s not found", doc[name].Line, name)
 	}
@@ -395,7 +403,7 @@ func (c Config) validate() error {
 			return errors.New(x.fault)
 		}
 	}
-	return nil
+	return c.checkOIDC()
 }
 
 // publicPath is a path that needs no encoding and has no part like "..".

@@ -268,6 +268,28 @@ func TestLoadEmpty(t *testing.T) {
 	}
 }
 
+func someOIDC(issuer, sub, user string) []OIDC {
+	return []OIDC{{Issuer: issuer, Users: []OIDCUser{{Subject: sub, User: user, Roles: []string{"user"}}}}}
+}
+
+// TestOIDC: oidc is of the file alone, and has no member that is not read. public_url has one spelling.
+func TestOIDC(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "writ.yaml")
+	load := func(text string) (Config, error) {
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return Load(path, func(string) string { return "" })
+	}
+	c, err := load("public_url: HTTPS://Writ.Example:443/gate/\noidc:\n  - issuer: https://login.example\n    users: [{sub: s, user: ana, tenant: acme, roles: [user]}]\n")
+	if err != nil || c.Validate() != nil || len(c.OIDC) != 1 || c.OIDC[0].Users[0].Tenant != "acme" || c.Public() != "https://writ.example/gate" {
+		t.Errorf("%+v, %v, %v, %s", c.OIDC, err, c.Validate(), c.Public())
+	}
+	if _, err := load("oidc:\n  - issuer: https://login.example\n    users: [{email: ana@example.com, user: ana, roles: [user]}]\n"); err == nil || !strings.Contains(err.Error(), "email") {
+		t.Errorf("a member that is not read: %v", err)
+	}
+}
+
 func TestValidate(t *testing.T) {
 	tests := []struct {
 		key    string
@@ -283,6 +305,22 @@ func TestValidate(t *testing.T) {
 		{"cors_origins", func(c *Config) { c.CORSOrigins = []string{"null"} }},
 		{"cors_origins", func(c *Config) { c.CORSOrigins = []string{"https://chat.example", "https://chat.example/"} }},
 		{"cors_origins", func(c *Config) { c.CORSOrigins = []string{"https://*.chat.example"} }},
+		{"tls_cert", func(c *Config) { c.TLSCert = "tls.crt" }},
+		{"public_url", func(c *Config) { c.PublicURL = "https://writ.example/a/../b" }},
+		{"public_url", func(c *Config) { c.PublicURL = "https://writ.example/a b" }},
+		{"oidc", func(c *Config) { c.OIDC = someOIDC("https://login.example", "s", "ana") }},
+		{"oidc[0]", func(c *Config) {
+			c.PublicURL, c.OIDC = "https://w.example", someOIDC("http://login.example", "s", "ana")
+		}},
+		{"oidc[0]", func(c *Config) {
+			c.PublicURL, c.OIDC = "https://w.example", someOIDC("https://login.example", "", "ana")
+		}},
+		{"oidc[0]", func(c *Config) {
+			c.PublicURL, c.OIDC = "https://w.example", someOIDC("https://login.example", "s", "ana@example.com")
+		}},
+		{"oidc[1]", func(c *Config) {
+			c.PublicURL, c.OIDC = "https://w.example", append(someOIDC("https://login.example", "s", "ana"), someOIDC("https://login.example", "t", "ben")...)
+		}},
 		{"model", func(c *Config) { c.Model = "gpt" }},
 		{"model", func(c *Config) { c.Model = "openai:" }},
 		{"embedder", func(c *Config) { c.Embedder = "bert" }},

@@ -41,6 +41,7 @@ var libraries = map[string]struct {
 	"github.com/open-policy-agent/opa":                                  {why: "http.send is not among the functions of a policy"},
 	"github.com/nats-io/nats.go":                                        {why: "no HTTP: the bus, and a store that the operator names"},
 	"github.com/nats-io/nats-server":                                    {why: "it listens"},
+	"github.com/coreos/go-oidc/v3/oidc":                                 {makers: map[string]string{"NewProvider": "ClientContext", "NewRemoteKeySet": "ClientContext"}},
 	"github.com/coder/websocket":                                        {makers: map[string]string{"Dial": "HTTPClient"}},
 	"github.com/gin-gonic/gin":                                          {why: "it serves"},
 	"github.com/mark3labs/mcp-go":                                       {why: "it serves, and has types"},

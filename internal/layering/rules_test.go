@@ -77,6 +77,7 @@ var columns = []column{
 
 	{"internal/problem", 2, nil},
 	{"internal/keydir", 2, nil},
+	{"internal/openid", 2, []string{"gateway", "internal"}},
 
 	{"intents", 1, nil},
 
@@ -108,6 +109,7 @@ var drivers = []string{"cell", "internal/node", "internal/datadir", "internal/sn
 
 // only lists the importers of third-party packages. A path covers all below it.
 var only = map[string][]string{
+	"github.com/coreos/go-oidc":             {"internal/openid"},
 	"github.com/coder/websocket":            {"gateway", "internal/client"},
 	"github.com/gin-gonic/gin":              {"router/httpapi", "gateway", "internal/problem/edge"},
 	"github.com/nats-io/nats.go":            {"bench/measure", "bus", "internal/testing/natstest", "storage/blobnats", "storage/jetstream"},

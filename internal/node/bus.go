@@ -55,7 +55,7 @@ func (n *Node) openGateway(ctx context.Context) error {
 	}
 	n.gateway, err = gateway.New(gateway.Config{
 		Bus: agents, Frames: frames, Key: n.keys.Signer(intents.RoleGateway), Origin: n.Origin(), Now: n.cfg.Now, Log: n.cfg.Log,
-		Artifacts: nodeBlobs{n.blobs}, Links: links, Registry: n, Profiles: n.cfg.Profiles, PublicURL: n.cfg.PublicURL, UserHeaders: n.cfg.Users, Origins: n.cfg.Origins,
+		Artifacts: nodeBlobs{n.blobs}, Links: links, Registry: n, Profiles: n.cfg.Profiles, People: n.cfg.People, PublicURL: n.cfg.PublicURL, UserHeaders: n.cfg.Users, Origins: n.cfg.Origins,
 		RunAgent: n.cfg.RunAgent, Routing: n.cfg.Routing, RateLimit: n.cfg.Limits.Requests, RateWindow: n.cfg.Limits.Window, MCPRate: n.cfg.Limits.MCPRate, MCPTools: n.cfg.Limits.MCPTools, MCPPinned: n.cfg.MCPPinned,
 	})
 	return err

@@ -34,6 +34,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/snapshot"
 	"aob.dev/writ/internal/telemetry"
@@ -96,6 +97,7 @@ type Config struct {
 	RunAgent       string                   // agent for requests that name none; empty: the planner
 	Routing        catalog.Routing          // its switches; zero: the defaults
 	Profiles       gateway.Profiles         // of users; nil: none
+	People         *openid.Providers        // who come with access tokens; nil: nobody
 	Prices         map[string]catalog.Price // of models, by driver:model
 	Cluster        *Cluster                 // nil: everything is in one process
 	Dropped        func() int64             // lines of the log that nobody read in time; nil: none is dropped

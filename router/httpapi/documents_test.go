@@ -133,7 +133,7 @@ func TestToolBoundReads(t *testing.T) {
 	id := e.Want(e.Begun("p1", "pay").Started(1).Call("pay", `{}`), intents.OK).IntentID
 	for key, code := range map[string]int{"ka": http.StatusOK, "kb": http.StatusNotFound} {
 		for _, path := range []string{"/v1/intents/" + id, readapi.Plans + "/" + routertest.PlanID("p1")} {
-			if w := e.get(path, e.bearerOf(intents.ClientOfKey(key), "ana", "default", "user")...); w.Code != code {
+			if w := e.get(path, e.bearerOf(intents.ClientOf(key), "ana", "default", "user")...); w.Code != code {
 				t.Errorf("%s with %s: %d %s", path, key, w.Code, w.Body)
 			}
 		}
@@ -151,7 +151,7 @@ func TestToolBoundReads(t *testing.T) {
 	for key, n := range map[string]int{"ka": 2, "kb": 1, "": 3} {
 		bearer := e.bearer("ana", "default", "user")
 		if key != "" {
-			bearer = e.bearerOf(intents.ClientOfKey(key), "ana", "default", "user")
+			bearer = e.bearerOf(intents.ClientOf(key), "ana", "default", "user")
 		}
 		if v := decoded[catalog.MessageListResult](t, e.get(readapi.Messages, bearer...)); len(v.Messages) != n {
 			t.Errorf("%q: %+v", key, v.Messages)
@@ -189,7 +189,7 @@ func TestTraceOfASession(t *testing.T) {
 	}{
 		"one plan":               {"", ana, false},
 		"the session":            {"?session=true", ana, true},
-		"a key of another tool":  {"?session=true", e.bearerOf(intents.ClientOfKey("kb"), "ana", "default", "user"), false},
+		"a key of another tool":  {"?session=true", e.bearerOf(intents.ClientOf("kb"), "ana", "default", "user"), false},
 		"a grant of one plan":    {"?session=true", standing, false},
 		"an auditor of the list": {"?session=true", slices.Concat(audrey, e.audited("audrey", catalog.SubjectPlans)), true},
 	} {

@@ -44,7 +44,7 @@ func (s *server) read(r *edge.Routes, path, capability string, answer func(*visi
 				return err
 			}
 			g := v.Grant
-			v.line.Tenant, v.line.User, v.line.Key, v.line.Own = g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), true
+			v.line.Tenant, v.line.User, v.line.Key, v.line.Own = g.Tenant, g.Subject, intents.CallerOf(g.Act.Client), true
 			if g.Standing() && c.Param("id") == "" {
 				return intents.Refuse(intents.GrantInvalid, "", "a standing grant reads its plan and nothing else")
 			}

@@ -8,7 +8,7 @@ const TYPES = ["read_lines", "skill.call", "skill.find", "skill.load", "step.fin
 
 // through: a grant was issued for a request of the client of an API key.
 function through(claims, key) {
-  must(!claims.for && claims.act.client === `apikey:${key}`, "a grant that is not of the client's API key, or a standing one");
+  must(!claims.for && claims.act.client === (key.startsWith("oidc:") ? key : `apikey:${key}`), "a grant that is not of the client's API key, or a standing one");
 }
 
 export class Clients {
@@ -28,7 +28,7 @@ export class Clients {
   // runs is what a client may do that comes with an API key: call what is approved and given.
   runs(o) {
     const t = this.state.directories.at(-1).tenants.get(o.tenant);
-    const key = t.keys.get(o.args.api_key);
+    const key = o.args.api_key.startsWith("oidc:") ? {} : t.keys.get(o.args.api_key); // a token has no row
     must(key, "no such API key");
     const like = (tool) => new RegExp(`^${tool.split("*").map((s) => s.replace(/[^A-Za-z0-9_]/g, "\\$&")).join(".*")}$`);
     const gives = (id) => !key.tools || key.tools.some((tool) => like(tool).test(id));

@@ -125,7 +125,7 @@ func (w *World) client(tenant string) string {
 	rows, _ := w.Dir.Rows(tenant)
 	for _, k := range rows.APIKeys {
 		if k.ID == usualKey {
-			return intents.ClientOfKey(usualKey)
+			return intents.ClientOf(usualKey)
 		}
 	}
 	return "test"

@@ -1,0 +1,70 @@
+package config
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"net"
+	"regexp"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// OIDC is one entry of oidc: an OpenID provider, and who its subjects are.
+type OIDC struct {
+	Issuer string     `yaml:"issuer"`
+	Users  []OIDCUser `yaml:"users"`
+}
+
+// OIDCUser maps a subject to a user.
+type OIDCUser struct {
+	Subject string   `yaml:"sub"`
+	Tenant  string   `yaml:"tenant"` // empty: default
+	User    string   `yaml:"user"`
+	Roles   []string `yaml:"roles"`
+}
+
+// decodeOIDC reads the key oidc.
+func decodeOIDC(doc yaml.Node) (list []OIDC, err error) {
+	raw, err := yaml.Marshal(&doc)
+	if err != nil {
+		return nil, err
+	}
+	dec := yaml.NewDecoder(bytes.NewReader(raw))
+	dec.KnownFields(true)
+	err = dec.Decode(&list)
+	return list, err
+}
+
+var userName = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
+
+// checkOIDC returns the first fault of the entries of oidc.
+func (c Config) checkOIDC() error {
+	if len(c.OIDC) > 0 && c.PublicURL == "" {
+		return errors.New("oidc: needs public_url, for which tokens are issued")
+	}
+	known := map[string]bool{}
+	for i, p := range c.OIDC {
+		at := fmt.Sprintf("oidc[%d]", i)
+		u, ok := httpURL(p.Issuer)
+		local := ok && (u.Hostname() == "localhost" || net.ParseIP(u.Hostname()).IsLoopback())
+		switch {
+		case !ok || u.Scheme != "https" && !local || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+			return fmt.Errorf("%s: issuer %q is not https://host[:port][/path], as the provider writes it in iss", at, p.Issuer)
+		case known[p.Issuer]:
+			return fmt.Errorf("%s: the issuer %s has another entry: write all users there", at, p.Issuer)
+		case len(p.Users) == 0:
+			return fmt.Errorf("%s: users are missing: {sub, user, roles}", at)
+		}
+		known[p.Issuer] = true
+		subjects := map[string]bool{}
+		for _, u := range p.Users {
+			if u.Subject == "" || strings.TrimSpace(u.Subject) != u.Subject || !userName.MatchString(u.User) || u.Tenant != "" && !userName.MatchString(u.Tenant) || len(u.Roles) == 0 || subjects[u.Subject] {
+				return fmt.Errorf("%s: the user with sub %q needs a sub of its own, user, and roles; names match %s", at, u.Subject, userName)
+			}
+			subjects[u.Subject] = true
+		}
+	}
+	return nil
+}

@@ -1,0 +1,166 @@
+// Package openid knows people by the OpenID providers that the operator has named: who proves to be a
+// subject of an issuer is the user that the settings map to it. No e-mail address and no other claim
+// counts.
+package openid
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/coreos/go-oidc/v3/oidc"
+
+	"aob.dev/writ/internal/egress"
+)
+
+// Provider is an OpenID provider and its people.
+type Provider struct {
+	Issuer string
+	Users  []User
+}
+
+// User is the user that a subject is.
+type User struct {
+	Subject, Tenant, User string
+	Roles                 []string // the most that it may have
+}
+
+// Providers verify what the named providers have signed. Safe for concurrent use.
+type Providers struct {
+	all []*provider
+	now func() time.Time
+	log *slog.Logger
+}
+
+type provider struct {
+	Provider
+	mu    sync.Mutex // guards found
+	found *oidc.Provider
+}
+
+// ErrUnknown is a valid token of somebody who is no user.
+var ErrUnknown = errors.New("openid: no user is mapped to the subject")
+
+// ErrUnavailable means that the provider does not answer.
+var ErrUnavailable = errors.New("the issuer of the access token does not answer")
+
+// algorithms of signatures: those of public keys, since a shared secret would let its other holders
+// sign.
+var algorithms = []string{
+	oidc.RS256, oidc.RS384, oidc.RS512, oidc.PS256, oidc.PS384, oidc.PS512, oidc.ES256, oidc.ES384, oidc.ES512, oidc.EdDSA,
+}
+
+// requestTime bounds one request to a provider.
+const requestTime = 10 * time.Second
+
+// New verifies tokens of providers. It asks them nothing before the first token.
+func New(list []Provider, now func() time.Time, log *slog.Logger) *Providers {
+	p := &Providers{now: now, log: log}
+	for _, x := range list {
+		p.all = append(p.all, &provider{Provider: x})
+	}
+	return p
+}
+
+// Issuers of the providers.
+func (p *Providers) Issuers() (list []string) {
+	for _, x := range p.all {
+		list = append(list, x.Issuer)
+	}
+	return list
+}
+
+// AccessToken returns whose access token a JWT is, with the issuer. The audience must be among the
+// token's.
+func (p *Providers) AccessToken(ctx context.Context, token, audience string) (issuer string, u User, err error) {
+	var header struct{ Typ string }
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 || decode(parts[0], &header) != nil || decode(parts[1], &claims) != nil {
+		return "", u, errors.New("it is no signed JWT")
+	}
+	at := slices.IndexFunc(p.all, func(x *provider) bool { return x.Issuer == claims.Issuer })
+	if at < 0 {
+		return "", u, errors.New("its issuer is none that the operator has named")
+	}
+	found, err := p.all[at].discover(ctx)
+	if err != nil {
+		p.log.WarnContext(ctx, "an OpenID provider does not answer", slog.String("issuer", claims.Issuer), slog.String("error", err.Error()))
+		return "", u, ErrUnavailable
+	}
+	verified, err := found.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: algorithms, Now: p.now}).Verify(ctx, token)
+	if err != nil {
+		return "", u, fmt.Errorf("%s", strings.ReplaceAll(strings.TrimPrefix(err.Error(), "oidc: "), "id token", "token"))
+	}
+	if err := isAccess(header.Typ, verified); err != nil {
+		return "", u, err
+	}
+	for _, u := range p.all[at].Users {
+		if u.Subject == verified.Subject {
+			return verified.Issuer, u, nil
+		}
+	}
+	p.log.WarnContext(ctx, "a token is valid, and no user is mapped to its subject", slog.String("issuer", verified.Issuer), slog.String("sub", verified.Subject))
+	return "", u, ErrUnknown
+}
+
+// isAccess refuses ID tokens and the like. An access token says so by its type (RFC 9068). Providers
+// that write an older form, such as Keycloak and Auth0 by default, type it JWT: then it must have a
+// scope, and nothing that only ID tokens have.
+func isAccess(typ string, t *oidc.IDToken) error {
+	switch strings.TrimPrefix(strings.ToLower(typ), "application/") {
+	case "at+jwt":
+		return nil
+	case "", "jwt":
+	default:
+		return errors.New("its type is not that of an access token")
+	}
+	var claims struct {
+		Typ        string
+		Scope, Scp any
+		Nonce      any
+		AtHash     any `json:"at_hash"`
+		CodeHash   any `json:"c_hash"`
+		Events     any
+	}
+	if err := t.Claims(&claims); err != nil {
+		return err
+	}
+	if claims.Typ != "" && claims.Typ != "Bearer" || claims.Nonce != nil || claims.AtHash != nil || claims.CodeHash != nil || claims.Events != nil || claims.Scope == nil && claims.Scp == nil {
+		return errors.New("it is not an access token: an ID token opens nothing")
+	}
+	return nil
+}
+
+// discover reads the provider's metadata, once.
+func (x *provider) discover(ctx context.Context) (*oidc.Provider, error) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	if x.found != nil {
+		return x.found, nil
+	}
+	web := egress.Client(egress.Transport(x.Issuer))
+	web.Timeout = requestTime
+	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), web), x.Issuer)
+	if err == nil {
+		x.found = found
+	}
+	return found, err
+}
+
+func decode(part string, into any) error {
+	raw, err := base64.RawURLEncoding.DecodeString(part)
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(raw, into)
+}
