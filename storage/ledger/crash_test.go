@@ -62,9 +62,9 @@ func child(dir string) error {
 	}
 }
 
-// TestKilledWriter kills a writer again and again, each time a little after it
+// TestKilledLedgerWriter kills a writer again and again, each time a little after it
 // has begun to append, and then finds exactly one leaf per record.
-func TestKilledWriter(t *testing.T) {
+func TestKilledLedgerWriter(t *testing.T) {
 	dir := t.TempDir()
 	key := must[intents.Signer](t)(intents.GenerateSigner(intents.RoleLedger))
 	if err := intents.WriteKey(filepath.Join(dir, "key"), key); err != nil {

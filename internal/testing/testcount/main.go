@@ -44,9 +44,13 @@ func run(events string, args []string) (err error) {
 	}
 	cmd := exec.CommandContext(context.Background(), args[0], args[1:]...) //nolint:gosec // the caller's own command
 	cmd.Stderr = os.Stderr
+	cmd.Env = os.Environ()
 	if dir := scratch("/dev/shm"); dir != "" {
 		defer func() { _ = os.RemoveAll(dir) }()
-		cmd.Env = append(os.Environ(), "TMPDIR="+dir)
+		cmd.Env = append(cmd.Env, "TMPDIR="+dir)
+	}
+	if dir := behindShim(); dir != "" {
+		cmd.Env = append(cmd.Env, "PATH="+dir+string(os.PathListSeparator)+os.Getenv("PATH"))
 	}
 	out, err := cmd.StdoutPipe()
 	if err != nil {
