@@ -84,7 +84,6 @@ func TestBearer(t *testing.T) {
 		{Subject: "s-1", Tenant: "default", User: "ana", Roles: []string{"user"}}, {Subject: "s-eve", Tenant: "default", User: "eve", Roles: []string{"user"}},
 	}}}, time.Now, slog.New(slog.DiscardHandler))
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.People, c.PublicURL = people, "https://writ.example/gate" })
-	w.byToken = true
 	ask := func(token string, more http.Header) (answered, me, problem.Problem) {
 		var raw json.RawMessage
 		header := http.Header{"X-Api-Key": nil, "Authorization": {"Bearer " + token}}
@@ -158,7 +157,6 @@ func TestChallenge(t *testing.T) {
 	i := newIssuer(t)
 	people := openid.New([]openid.Provider{{Issuer: i.url, Users: []openid.User{{Subject: "s-1", Tenant: "default", User: "ana", Roles: []string{"user"}}}}}, time.Now, slog.New(slog.DiscardHandler))
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.People, c.PublicURL = people, "https://writ.example/gate" })
-	w.byToken = true
 	const metadata = `resource_metadata="https://writ.example/gate/.well-known/oauth-protected-resource/mcp"`
 	for name, c := range map[string]struct {
 		header    http.Header

@@ -306,7 +306,7 @@ func (g *Gateway) userNow(ctx context.Context, a actor, roles []string) (reply b
 
 // userOf asks the router's directory about the user of an actor.
 func (g *Gateway) userOf(ctx context.Context, a actor, q bus.UserRequest) (bus.UserReply, error) {
-	q.Tenant, q.UserID, q.KeyID = a.tenant, a.user, intents.KeyOfClient(intents.ClientOf(a.keyID))
+	q.Tenant, q.UserID, q.KeyID = a.tenant, a.user, a.keyID
 	return askRouter[bus.UserReply](ctx, g.cfg.Bus, bus.DirectoryUser, q)
 }
 

@@ -38,7 +38,7 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	defer s.renewing.Unlock()
 	who := s.caller()
 	may, err := askRouter[bus.UserReply](ctx, s.servers.g.cfg.Bus, bus.DirectoryUser, bus.UserRequest{
-		Tenant: who.tenant, UserID: who.user, KeyID: intents.KeyOfClient(intents.ClientOf(who.keyID)), Roles: who.roles, Agents: true, Skills: true, Capability: openCapability(),
+		Tenant: who.tenant, UserID: who.user, KeyID: who.keyID, Roles: who.roles, Agents: true, Skills: true, Capability: openCapability(),
 	})
 	if err != nil {
 		return err

@@ -143,7 +143,7 @@ func (d *Directory) Pin(tenant, skill string) (intents.Pin, bool) {
 	return p, ok
 }
 
-// RolesNow reduces roles to what an API key, unless it is "", and the user's row allow; a user
+// RolesNow reduces roles to what the API key of a caller, if it has one, and the user's row allow; a user
 // without a row retains what the key allows. disabled: the key was revoked, the user was
 // disabled, or the key may no longer act for the user.
 func (d *Directory) RolesNow(tenant, user, keyID string, roles []string) (kept []string, disabled bool) {
@@ -151,7 +151,7 @@ func (d *Directory) RolesNow(tenant, user, keyID string, roles []string) (kept [
 	if !ok {
 		return nil, true
 	}
-	if keyID != "" {
+	if keyID != "" && !intents.IsCallerByToken(keyID) { // the settings bound the roles of a token
 		key, ok := t.Keys[keyID]
 		if !ok || key.UserID != user && !key.MayAssertUser {
 			return nil, true
