@@ -25,9 +25,9 @@ const (
 // core answers as the router does: it refuses an intent that does not verify, that the gateway
 // may not sign, or that breaks its schema.
 type core struct {
-	t       *testing.T
-	key     intents.Key
-	now     func() time.Time
+	t   *testing.T
+	key intents.Key
+	now func() time.Time
 
 	heldArgs string // of the pending intent; empty: none
 
