@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/internal/tracing"
@@ -59,8 +60,8 @@ func (d *dispatch) findRun(ctx context.Context, data []byte) []byte {
 	if !ok {
 		return nil
 	}
-	if asked.Stop {
-		d.grants.take(ctx, bus.FreshGrant{PlanID: asked.PlanID, Driver: driver, Stop: true})
+	if asked.StoppedBy != "" {
+		d.grants.take(ctx, bus.FreshGrant{PlanID: asked.PlanID, Driver: driver, StoppedBy: asked.StoppedBy})
 	}
 	reply, _ := json.Marshal(bus.FindRunReply{Driver: driver, Instance: d.cfg.Bus.Instance()}) // plain data
 	return reply
@@ -92,7 +93,9 @@ func (d *dispatch) run(ctx context.Context, h bus.PlanDispatch) {
 	defer unfollow()
 	ctx = model.Showing(ctx, r.showRequest)
 	err := r.Work(ctx)
-	if errors.Is(context.Cause(ctx), errStopped) {
+	if cause := context.Cause(ctx); errors.Is(cause, errStopped) {
+		r.frame(bus.FrameError, bus.ErrorData{Code: string(intents.Cancelled), Reason: cause.Error()})
+		r.frame(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: string(catalog.PlanFailed)})
 		r.turn.Grant = r.submitter.grantOf(r.turn)
 		if err := cfg.reportUsage(ctx, r.turn, r.used); err != nil {
 			cfg.Log.WarnContext(ctx, "usage of a stopped plan", slog.String("plan_id", h.PlanID), slog.String("error", err.Error()))

@@ -3,6 +3,7 @@ package agentic
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 	"time"
 
@@ -28,7 +29,7 @@ type bearer struct {
 func newRenewals() *renewals { return &renewals{bearers: make(map[*Submitter]bearer)} }
 
 // errStopped ends the work for a plan that was cancelled.
-var errStopped = errors.New("the plan was stopped")
+var errStopped = errors.New("stopped")
 
 // follow gives a submitter every fresh grant of its turn until stop is called. The context of its
 // work ends, with errStopped, when the plan is cancelled.
@@ -58,8 +59,8 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 		if g.Grant != "" {
 			s.Refresh(g.Grant)
 		}
-		if g.Stop {
-			b.stop(errStopped)
+		if g.StoppedBy != "" {
+			b.stop(fmt.Errorf("%w by %s", errStopped, g.StoppedBy))
 		}
 		reply.Accepted = reply.Accepted || !g.Patched || b.patched != nil
 		if g.Patched && b.patched != nil {
@@ -168,7 +169,7 @@ func (r *Run) stopProcess(ctx context.Context, role, instance string) {
 	defer cancel()
 	for ctx.Err() == nil {
 		var reply bus.FreshGrantReply
-		err := delegate(ctx, r.cfg.Bus, bus.Grant(role, instance), passTime, bus.FreshGrant{PlanID: r.turn.PlanID, Driver: r.driver, Stop: true}, &reply)
+		err := delegate(ctx, r.cfg.Bus, bus.Grant(role, instance), passTime, bus.FreshGrant{PlanID: r.turn.PlanID, Driver: r.driver, StoppedBy: "its driver"}, &reply)
 		if err == nil && reply.Accepted {
 			break
 		}

@@ -59,7 +59,7 @@ func TestStopEndsRequest(t *testing.T) {
 			wait("the model is not asked", asked, patience)
 			before := len(c.allPlaced())
 			var found bus.FindRunReply
-			raw, err := c.connect(natsserver.Gateway).Request(t.Context(), bus.FindRun("manager"), marshal(bus.FindRunRequest{PlanID: theTurn.PlanID, Stop: true}))
+			raw, err := c.connect(natsserver.Gateway).Request(t.Context(), bus.FindRun("manager"), marshal(bus.FindRunRequest{PlanID: theTurn.PlanID, StoppedBy: "ana"}))
 			if err != nil || json.Unmarshal(raw, &found) != nil || found.Driver != "d1" {
 				t.Fatalf("%s, %v", raw, err)
 			}

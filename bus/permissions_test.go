@@ -78,7 +78,7 @@ var allowed = map[string]struct{ asks, serves may }{
 		publish: []string{
 			"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.logs.stream", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.reports.python", "writ.reports.memory", "writ.reports.logs", "writ.reports.skills", "writ.reports.x-acme",
 			"$SRV.INFO.writ-x-acme", "$SRV.PING", "$SRV.INFO.writ-manager", "$SRV.INFO.writ-planner", "$SRV.INFO.writ-task", "$SRV.INFO.writ-workflow", "$SRV.INFO.writ-python", "$SRV.INFO.writ-memory", "$SRV.INFO.writ-logs", "$SRV.INFO.writ-router", "$SRV.>",
-			"writ.frames.STREAM.CREATE.FRAMES", "writ.frames.STREAM.INFO.FRAMES", "writ.frames.STREAM.PURGE.FRAMES",
+			"writ.driving.manager", "writ.driving.workflow", "writ.frames.STREAM.CREATE.FRAMES", "writ.frames.STREAM.INFO.FRAMES", "writ.frames.STREAM.PURGE.FRAMES",
 			"writ.frames.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "writ.frames.CONSUMER.MSG.NEXT.FRAMES.c", "writ.frames.CONSUMER.DELETE.FRAMES.c", "$JS.API.INFO", "$JS.API.STREAM.CREATE.JOURNAL", "$JS.API.STREAM.PURGE.FRAMES", "$JS.API.STREAM.MSG.GET.FRAMES", "$JS.API.DIRECT.GET.FRAMES",
 			"$JS.API.CONSUMER.CREATE.FRAMES.c.writ.turn.acme.t1", "$JS.API.CONSUMER.CREATE.FRAMES.c", "$JS.API.CONSUMER.CREATE.FRAMES",
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",

@@ -47,7 +47,8 @@ type FreshGrant struct {
 	Driver  string `json:"driver"` // of the dispatch
 	Grant   string `json:"grant"`
 	Patched bool   `json:"patched,omitempty"` // instead of a grant: the graph of the run has changed
-	Stop    bool   `json:"stop,omitempty"`    // instead of a grant: the plan is cancelled, the work ends at once
+	// StoppedBy, instead of a grant, names who has cancelled the plan: the work ends at once.
+	StoppedBy string `json:"stopped_by,omitempty"`
 }
 
 // FreshGrantReply says whether the process works for that driver.
@@ -58,7 +59,8 @@ type FreshGrantReply struct {
 // FindRunRequest asks all processes of a role at once which of them runs a plan.
 type FindRunRequest struct {
 	PlanID string `json:"plan_id"`
-	Stop   bool   `json:"stop,omitempty"` // the plan is cancelled: the process ends its work at once
+	// StoppedBy names who has cancelled the plan: the process ends its work at once.
+	StoppedBy string `json:"stopped_by,omitempty"`
 }
 
 // FindRunReply is the answer of the process that does. The others send no reply.

@@ -29,6 +29,8 @@ type core struct {
 	key intents.Key
 	now func() time.Time
 
+	cancelled chan string // plans
+
 	heldArgs string // of the pending intent; empty: none
 
 	mu          sync.Mutex
@@ -57,7 +59,7 @@ func newCore(t *testing.T, gateway intents.Signer, now func() time.Time) *core {
 	t.Helper()
 	roles := []string{"user", "auditor"}
 	return &core{
-		t: t, key: gateway.VerificationKey(), now: now,
+		t: t, key: gateway.VerificationKey(), now: now, cancelled: make(chan string, 100),
 		apiKeys: map[string]bus.APIKeyReply{
 			intents.Digest([]byte(anaKey)): {Found: true, ID: "k1", Tenant: "acme", UserID: "ana", MaxRoles: roles},
 			intents.Digest([]byte(webKey)): {Found: true, ID: "k3", Tenant: "acme", UserID: "web", MaxRoles: roles, MayAssertUser: true, FrontEnd: true},
@@ -227,7 +229,8 @@ func (c *core) perform(e *intents.Envelope) (any, error) {
 		if plan.Status == catalog.PlanComplete {
 			return nil, intents.Refuse(intents.MalformedArgs, "", "the plan is closed")
 		}
-		plan.Status, plan.Failure = catalog.PlanFailed, &catalog.Failure{Reason: "cancelled"}
+		plan.Status, plan.Failure = catalog.PlanFailed, &catalog.Failure{Reason: "cancelled by " + p.UserID}
+		c.cancelled <- a.PlanID
 		return *plan, nil
 	case typeApprove:
 		return catalog.ApproveResult{IntentID: e.StringArg("intent_id"), State: catalog.ApprovalReleased, Approved: []string{p.UserID}}, nil

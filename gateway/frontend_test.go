@@ -173,7 +173,7 @@ func TestFrontEndHangsUp(t *testing.T) {
 		"/v1/request": `{"input":"Which?"}`,
 	} {
 		plan := hangUp(webKey, path, body)
-		if got := wait(t, "the request to stop", w.stopped); got != plan {
+		if got := wait(t, "the request to stop", w.core.cancelled); got != plan {
 			t.Errorf("%s: stopped %s, want %s", path, got, plan)
 		}
 		if v, _ := w.plan(plan); v.Status != catalog.PlanFailed {

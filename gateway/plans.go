@@ -40,21 +40,16 @@ func (g *Gateway) cancelPlan(c *gin.Context, a actor, planID string) error {
 	return respond(c, gin.H{"plan_id": planID, "status": catalog.PlanFailed, "reason": reason}, err)
 }
 
-// stop cancels a plan for a user. The process that runs it ends its work at once, requests to models
-// included, and clients that follow the turn receive its end.
+// stop cancels a plan for a user. Clients that follow the turn receive its end, whether a process
+// runs it or not.
 func (g *Gateway) stop(ctx context.Context, a actor, planID string) (reason string, err error) {
 	reason = "stopped by " + a.user
-	view, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID, Reason: reason}, planID)
+	view, err := request[catalog.PlanView](ctx, g, a, "cancel", catalog.Cancel{PlanID: planID}, planID)
 	if err != nil {
 		return "", err
 	}
 	g.turns.forget(planID)
 	t := turn{actor: a, id: view.TurnID, plan: planID, run: view.Run != nil}
-	go func() {
-		ctx, cancel := context.WithTimeout(clock.Lasting(ctx), findRunTimeout)
-		defer cancel()
-		_, _ = ask[bus.FindRunReply](ctx, g.cfg.Bus, bus.FindRun(t.role()), bus.FindRunRequest{PlanID: planID, Stop: true}) // no answer: no process runs it
-	}()
 	if err := g.tellCancelled(t, reason); err != nil {
 		g.cfg.Log.WarnContext(ctx, "tell that a plan is cancelled", slog.String("plan_id", planID), slog.String("trace_id", a.trace), slog.String("error", err.Error()))
 	}

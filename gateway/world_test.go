@@ -34,7 +34,6 @@ type world struct {
 	clock   *setClock
 	log     *logBook
 	fresh   chan bus.FreshGrant // grants that the manager receives
-	stopped chan string         // plans whose work is to end
 
 	stopManager, stopRouter func()
 	drivers                 sync.Map // drivers, by plan
@@ -49,9 +48,6 @@ func (w *world) each(c bus.Conn, role string) map[string]bus.Handler {
 		var q bus.FindRunRequest
 		if err := json.Unmarshal(data, &q); err != nil {
 			w.t.Error(err)
-		}
-		if q.Stop {
-			w.stopped <- q.PlanID
 		}
 		driver, ok := w.drivers.Load(q.PlanID)
 		if !ok {
@@ -75,7 +71,7 @@ func newWorld(t *testing.T, manager script, change ...func(*Config, *pace)) *wor
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := &world{t: t, nats: ns, clock: &setClock{now: time.Now()}, log: &logBook{}, fresh: make(chan bus.FreshGrant, 100), stopped: make(chan string, 100)}
+	w := &world{t: t, nats: ns, clock: &setClock{now: time.Now()}, log: &logBook{}, fresh: make(chan bus.FreshGrant, 100)}
 	w.core = newCore(t, key, w.clock.Now)
 	w.stopRouter = w.serve("router", w.endpoints())
 	if manager != nil {

@@ -2,6 +2,7 @@ package router
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -50,6 +51,7 @@ func (r *Router) perform(ctx context.Context, x *execution) (*intents.Answer, er
 		r.accepted(&x.decision)
 		r.metrics.used(x.env)
 		r.wipe(ctx, &x.decision)
+		r.tellStopped(ctx, &x.decision)
 		if err := r.eraseFor(ctx, x.env); err != nil {
 			return nil, err
 		}
@@ -82,6 +84,25 @@ func (r *Router) carryOut(ctx context.Context, x *execution) {
 		defer r.leave(&later)
 		r.finishInBackground(ctx, &later, out, err)
 	})
+}
+
+// stopTime bounds the wait for the process that runs a plan.
+const stopTime = time.Second
+
+// tellStopped has the process that runs a cancelled plan end its work at once, requests to models
+// included. Without an answer no process runs it, or its next intent is refused.
+func (r *Router) tellStopped(ctx context.Context, d *decision) {
+	if d.env.Type() != state.TypeCancel {
+		return
+	}
+	msg, _ := json.Marshal(bus.FindRunRequest{PlanID: d.env.StringArg("plan_id"), StoppedBy: d.env.Principal().UserID}) // plain data
+	for _, role := range []intents.Role{intents.RoleManager, intents.RoleWorkflow} {
+		r.running.Go(func() {
+			ctx, cancel := context.WithTimeout(clock.Lasting(ctx), stopTime)
+			defer cancel()
+			_, _ = r.cfg.Bus.Request(ctx, bus.FindRun(string(role)), msg)
+		})
+	}
 }
 
 // wipe removes the temporary files of a step that its task has finished. After a crash before it,

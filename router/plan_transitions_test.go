@@ -371,7 +371,7 @@ func TestCancel(t *testing.T) {
 	o := routertest.Intent{By: bob, User: "bob", Tenant: "default", Type: "cancel", Args: catalog.Cancel{PlanID: routertest.PlanID("p1"), Reason: "enough"}}
 	w.OK(o)
 	v := p.View()
-	if v.Status != catalog.PlanFailed || v.Failure.Reason != "cancelled" || fmt.Sprint(v.Failure.CompletedSteps) != "[1]" || v.Steps[1].Status != catalog.StepInterrupted {
+	if v.Status != catalog.PlanFailed || v.Failure.Reason != "cancelled by bob: enough" || fmt.Sprint(v.Failure.CompletedSteps) != "[1]" || v.Steps[1].Status != catalog.StepInterrupted {
 		t.Errorf("%+v", v)
 	}
 }

@@ -17,7 +17,7 @@ var cancel = newTransition(TypeCancel,
 		}
 		after := p.clone()
 		after.end(catalog.PlanFailed, o.At)
-		after.gaveUp(cancelled)
+		after.gaveUp(cancelledBy(o))
 		return Effect{after.answer(), p.writesOfEnd()}, nil
 	},
 	func(s *State, o Intent, a catalog.Cancel) error {
@@ -26,8 +26,20 @@ var cancel = newTransition(TypeCancel,
 			return err
 		}
 		p.Texts = append(p.Texts, o.Recorded)
-		s.failPlan(p, cancelled, o.At)
+		s.failPlan(p, cancelledBy(o), o.At)
 		return nil
-	}).retainsAllBut("reason")
+	}).retainsAllBut("reason").restores(restoreCancel)
 
-const cancelled = "cancelled" // reason of the plan's failure
+// cancelledBy is the reason of the plan's failure.
+func cancelledBy(o Intent) string { return "cancelled by " + o.User }
+
+// restoreCancel puts back what the intent says of why.
+func restoreCancel(p *catalog.PlanView, o Intent) error {
+	a, err := ArgsOf[catalog.Cancel](o)
+	if a.Reason != "" && p.Failure != nil {
+		f := *p.Failure // the original is shared
+		f.Reason = cancelledBy(o) + ": " + a.Reason
+		p.Failure = &f
+	}
+	return err
+}

@@ -1,9 +1,11 @@
 package e2e
 
 import (
+	"context"
 	"encoding/json"
 	"net/http"
 	"slices"
+	"strings"
 	"testing"
 
 	"aob.dev/writ/agentic/model"
@@ -63,7 +65,7 @@ func TestCancel(t *testing.T) {
 	if n := len(f.last); f.err != nil || f.plan != plan || n < 2 || f.last[n-2] != bus.FrameError || f.last[n-1] != bus.FrameDone {
 		t.Errorf("the stream ended with %v: %v", f.last, f.err)
 	}
-	if s.call(ana, http.MethodGet, "/agent/plans/"+plan, nil, &view); view.Status != catalog.PlanFailed || view.Failure == nil || view.Failure.Reason != "cancelled" {
+	if s.call(ana, http.MethodGet, "/agent/plans/"+plan, nil, &view); view.Status != catalog.PlanFailed || view.Failure == nil || view.Failure.Reason != "cancelled by ana" {
 		t.Errorf("the plan is %s, failure %+v", view.Status, view.Failure)
 	}
 	close(release)
@@ -75,5 +77,58 @@ func TestCancel(t *testing.T) {
 		if o.Type == "write_memory" {
 			t.Errorf("a task that was stopped left a record: %s", o.Decision.Code)
 		}
+	}
+}
+
+// hanging is a model that says when it is asked, and answers when its request ends.
+type hanging struct{ asked, ended chan struct{} }
+
+func (hanging) Name() string { return "hanging" }
+
+func (m hanging) Respond(ctx context.Context, _ model.Request, _ func(model.Event)) (*model.Response, error) {
+	m.asked <- struct{}{}
+	<-ctx.Done()
+	m.ended <- struct{}{}
+	return nil, ctx.Err()
+}
+
+// TestCancelIntent: a cancel that somebody signs ends the request to the model and the stream of the
+// turn as a DELETE does, and the plan says by whom and why it was cancelled.
+func TestCancelIntent(t *testing.T) {
+	t.Parallel()
+	m := hanging{make(chan struct{}, 9), make(chan struct{}, 9)}
+	s := start(t, setup{Model: m})
+	ana := s.addPerson("default", "ana", "user")
+	frames, followed := []client.Frame{}, make(chan error, 1)
+	go func() {
+		_, err := client.Client{URL: s.url, Key: ana.key}.Run(t.Context(), stockTask, func(f client.Frame) error {
+			frames = append(frames, f)
+			return nil
+		})
+		followed <- err
+	}()
+	<-m.asked
+	plan := ""
+	for _, o := range s.intents("") {
+		if o.Type == "plan.open" {
+			plan = o.Context.PlanID
+		}
+	}
+	if status, a, p := s.sign(ana, "cancel", catalog.Cancel{PlanID: plan, Reason: "no longer needed"}); status != http.StatusOK {
+		t.Fatalf("%+v %+v", a, p)
+	}
+	<-m.ended
+	if err := <-followed; err != nil {
+		t.Fatal(err)
+	}
+	if n := len(frames); n < 2 || frames[n-1].Event != string(bus.FrameDone) || !strings.Contains(string(frames[n-2].Data), "stopped by ana") {
+		t.Errorf("%+v", frames)
+	}
+	var view catalog.PlanView
+	if s.call(ana, http.MethodGet, "/agent/plans/"+plan, nil, &view); view.Status != catalog.PlanFailed || view.Failure == nil || view.Failure.Reason != "cancelled by ana: no longer needed" {
+		t.Errorf("the plan is %s, failure %+v", view.Status, view.Failure)
+	}
+	if len(m.asked) > 0 {
+		t.Error("a model is asked about a plan that was cancelled")
 	}
 }
