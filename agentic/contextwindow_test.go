@@ -1,11 +1,14 @@
 package agentic
 
 import (
+	"encoding/json"
+	"fmt"
 	"strings"
 	"testing"
 	"time"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
@@ -58,5 +61,67 @@ func TestHistoryBudget(t *testing.T) {
 		if got := d.historyBudget(); got != want {
 			t.Errorf("a model of %d tokens: %d, want %d", tokens, got, want)
 		}
+	}
+}
+
+// TestHistoryFits: the oldest messages of the history are left out, in so many words, until the request
+// fits the model's context, or when its server finds it too long. The user's message stays.
+func TestHistoryFits(t *testing.T) {
+	var said []catalog.ChatMessage
+	for n := range 30 {
+		said = append(said, catalog.ChatMessage{Role: []string{catalog.SpeakerUser, catalog.SpeakerAgent}[n%2], Content: fmt.Sprint(n, strings.Repeat(".", 1000))})
+	}
+	overflow := &model.Error{Overflow: true, Reason: "too long"}
+	for name, tt := range map[string]struct {
+		context, leftOut int // by the client
+		replies          []any
+		cut              bool
+	}{
+		"a small context":     {4000, 0, []any{composed}, true},
+		"cut by the client":   {4000, 5, []any{composed}, true},
+		"a server's own":      {0, 0, []any{overflow, composed}, true},
+		"room for everything": {100_000, 0, []any{composed}, false},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			about := catalog.TurnContext{History: said, LeftOut: tt.leftOut}
+			managed(c)
+			claim := c.reply["plan.claim"]
+			c.on("plan.claim", func(p placed) *intents.Answer {
+				a := claim(p)
+				var plan catalog.PlanView
+				if err := json.Unmarshal(a.Outcome.Result, &plan); err != nil {
+					t.Error(err)
+				}
+				plan.Turn = &about
+				a.Outcome.Result = marshal(plan)
+				return a
+			})
+			m := sized{says(map[string][]any{agents.Planner: tt.replies}), tt.context}
+			layer(c, m, allRoles...)
+			dispatchTurn(c)
+			shown(c)
+			all := m.requests(agents.Planner)
+			last := all[len(all)-1]
+			l := loop{req: last}
+			if limit := tt.context * model.BytesPerToken / 8 * 7; limit > 0 && l.size() > limit {
+				t.Errorf("%d bytes", l.size())
+			}
+			history := last.Messages[1 : len(last.Messages)-1]
+			mark := history[0]
+			if tt.cut {
+				history = history[1:]
+			}
+			first := len(said) - len(history) // of the newest, which are left
+			if tt.cut && (mark.Role != model.RoleSystem || mark.Text != fmt.Sprintf("[%d earlier messages left out]", tt.leftOut+first)) {
+				t.Errorf("%+.200v", mark)
+			}
+			if tt.cut == (first == 0) || len(history) < 5 || history[0].Text != said[first].Content || history[len(history)-1].Text != said[29].Content {
+				t.Errorf("%d messages of the history", len(history))
+			}
+			if !strings.Contains(last.Messages[len(last.Messages)-1].Text, "How many outlets are there?") || closed(c).Response != composed {
+				t.Errorf("%+v", closed(c))
+			}
+		})
 	}
 }

@@ -2,6 +2,7 @@ package agentic
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -118,12 +119,17 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 		w.req.Step.Skills = append(w.req.Step.Skills, manifests[i].Name)
 		tools = append(tools, w.skill(manifests[i], name))
 	}
+	// The tools are those of the first request, so that caches of prompts serve these requests, too,
+	// until a result is not shown whole.
+	searched := func(context.Context, string, json.RawMessage) (any, error) {
+		return nil, mistaken("skills are found before the first result: plan with those under [Skills] and [More skills], which plan loads by itself")
+	}
 	tools = append(tools, newTool(tool{Tool: execPythonTool, call: called(w.python)}),
-		newTool(tool{Tool: readLinesTool, usable: w.canRead, call: called(w.readLines)}),
+		newTool(tool{Tool: findSkillsTool, call: searched}), newTool(tool{Tool: loadSkillTool, call: searched}),
 		newTool(tool{Tool: planToolFor(from.Others), output: true, call: called(func(_ context.Context, _ string, a planArgs) (any, error) {
 			w.written = &written{a, from.Skills}
 			return nil, nil
-		})}))
+		})}), newTool(tool{Tool: readLinesTool, usable: w.canRead, call: called(w.readLines)}))
 	agent := w.inTime(w.cfg.builtin(agents.Planner))
 	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	answer := &spoken{show: w.show, text: true, tool: planTool.Name, member: "answer"}

@@ -59,6 +59,9 @@ func TestDirect(t *testing.T) {
 	if d := cmp.Diff(asked[0].Messages, asked[1].Messages[:2]); d != "" {
 		t.Errorf("the conversation does not go on (-before +after):\n%s", d)
 	}
+	if d := cmp.Diff(asked[0].Tools, asked[1].Tools); d != "" {
+		t.Errorf("the tools change, which no cache of prompts serves (-before +after):\n%s", d)
+	}
 	var kept catalog.WriteMemory
 	if err := json.Unmarshal(c.ofType("write_memory")[0].Args, &kept); err != nil || string(kept.Data) != `"`+composed+`"` {
 		t.Errorf("kept %s, error %v", kept.Data, err)

@@ -37,9 +37,10 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 			return slices.Index(w.shelf, ids[i]) < room
 		}
 	}
-	find := func(ctx context.Context, query string, limit int) ([]catalog.SkillHit, error) {
+	find := func(ctx context.Context, q catalog.SkillFind) ([]catalog.SkillHit, error) {
 		var found catalog.SkillFindResult
-		_, err := w.submit(ctx, "skill.find", catalog.SkillFind{Query: visible.Cut(query, 1000), Limit: limit}, &found)
+		q.Query = visible.Cut(q.Query, 1000)
+		_, err := w.submit(ctx, "skill.find", q, &found)
 		w.showFirst(found.Skills)
 		for i, h := range found.Skills {
 			if at := slices.Index(ids, h.Name); at >= 0 {
@@ -48,12 +49,12 @@ func (w *worker) shelve(ctx context.Context, skills []*tool, fixed int) ([]*tool
 		}
 		return found.Skills, err
 	}
-	if _, err := find(ctx, w.req.UserTask, catalog.MaxFound); err != nil && !refusedTellably(err) { // otherwise their servers may be down
+	if _, err := find(ctx, catalog.SkillFind{Query: w.req.UserTask, Limit: catalog.MaxFound}); err != nil && !refusedTellably(err) { // otherwise their servers may be down
 		return nil, err
 	}
 	return append(skills, newTool(tool{Tool: findToolsTool, call: called(func(ctx context.Context, _ string, a catalog.FindArgs) (any, error) {
-		found, err := find(ctx, a.Query, foundTools)
-		return foundSkills{found, Cut{More: len(found) == foundTools}}, err
+		found, err := find(ctx, catalog.SkillFind{Query: a.Query, Limit: foundTools, Related: true})
+		return skillsFound(found, foundTools), err
 	})})), nil
 }
 

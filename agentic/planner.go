@@ -94,9 +94,19 @@ func (w *planning) used() []catalog.Usage {
 	return w.loop.used
 }
 
+// submit signs an intent. The model is told of a refusal of its calls; a refusal of others that passes
+// is waited for as long as planning may take.
 func (w *planning) submit(ctx context.Context, typ string, args, result any) error {
-	_, err := w.submitter.Submit(ctx, w.req.Turn, Place{}, typ, args, result)
-	return err
+	do := func() error {
+		_, err := w.submitter.Submit(ctx, w.req.Turn, Place{}, typ, args, result)
+		return err
+	}
+	if callOf(ctx) != "" {
+		return do()
+	}
+	until, cancel := context.WithTimeout(ctx, w.cfg.stepTime())
+	defer cancel()
+	return w.cfg.lasting(until, do)
 }
 
 // write has the planner's model find and load skills and write the plan, which is verified and
@@ -111,7 +121,7 @@ func (w *planning) write(ctx context.Context) error {
 			return err
 		}
 	}
-	found, err := w.find(ctx, w.req.Task)
+	found, err := w.find(ctx, catalog.SkillFind{Query: w.req.Task})
 	if err != nil {
 		return err
 	}
@@ -210,17 +220,18 @@ func named(found []catalog.SkillHit) []string {
 }
 
 // find returns the approved skills, those that share words with the query first.
-func (w *planning) find(ctx context.Context, query string) ([]catalog.SkillHit, error) {
+func (w *planning) find(ctx context.Context, q catalog.SkillFind) ([]catalog.SkillHit, error) {
 	var found catalog.SkillFindResult
-	err := w.submit(ctx, "skill.find", catalog.SkillFind{Query: visible.Cut(query, 1000), Limit: catalog.MaxFound}, &found)
+	q.Query, q.Limit = visible.Cut(q.Query, 1000), catalog.MaxFound
+	err := w.submit(ctx, "skill.find", q, &found)
 	return found.Skills, err
 }
 
 func (w *planning) tools() []*tool {
 	return []*tool{
 		newTool(tool{Tool: findSkillsTool, call: called(func(ctx context.Context, _ string, a catalog.FindArgs) (any, error) {
-			hits, err := w.find(ctx, a.Query)
-			return foundSkills{hits, Cut{More: len(hits) == catalog.MaxFound}}, err
+			hits, err := w.find(ctx, catalog.SkillFind{Query: a.Query, Related: true})
+			return skillsFound(hits, catalog.MaxFound), err
 		})}),
 		newTool(tool{Tool: loadSkillTool, call: called(w.load)}),
 		newTool(tool{Tool: planToolFor(w.others), output: true, call: called(w.submitPlan)}),
@@ -230,7 +241,16 @@ func (w *planning) tools() []*tool {
 // foundSkills are skills as a model reads them.
 type foundSkills struct {
 	Skills []catalog.SkillHit `json:"skills"`
+	Note   string             `json:"note,omitempty"`
 	Cut
+}
+
+func skillsFound(hits []catalog.SkillHit, most int) foundSkills {
+	out := foundSkills{Skills: hits, Cut: Cut{More: len(hits) == most}}
+	if len(hits) == 0 {
+		out.Skills, out.Note = []catalog.SkillHit{}, "Nothing shares a word with the query. Search in other words, such as those of the names that you were shown."
+	}
+	return out
 }
 
 // load loads manifests. It names skills that cannot be loaded: their servers may be down.
@@ -314,7 +334,11 @@ func plain(err error) string {
 		return away.message
 	}
 	if refused, ok := errors.AsType[*IntentError](err); ok {
-		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title), refused.Type)
+		again := ""
+		if after := waitOf(refused.Answer); after > 0 && passes(refused.Answer.Code) {
+			again = fmt.Sprintf(": try again in %d s", after)
+		}
+		return fmt.Sprintf("%s (%s)", cmp.Or(refused.Answer.Reason, refused.Answer.Code.Info().Title)+again, refused.Type)
 	}
 	if silent, ok := errors.AsType[*silentError](err); ok {
 		return "the " + silent.role + " does not answer"

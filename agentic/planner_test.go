@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/google/go-cmp/cmp"
 
@@ -228,6 +229,37 @@ func TestPlannerFails(t *testing.T) {
 		got.Usage = nil // checked by TestPlannerNoSkills
 		if d := cmp.Diff(planReply{Error: tt.want}, got); d != "" {
 			t.Errorf("%s (-want +got):\n%s", name, d)
+		}
+	}
+}
+
+// TestPlannerWaits: an intent of the planner that no model can send again is sent until it is accepted,
+// for as long as planning may take. Then the user reads when to try again. A model is told of a
+// refusal of its own calls.
+func TestPlannerWaits(t *testing.T) {
+	busy := refuse(intents.Overloaded, "too much work")
+	for _, typ := range []string{"skill.find", "plan"} {
+		for _, ends := range []bool{true, false} {
+			c := newCore(t)
+			skillsOf(c, []string{"outlets"})
+			answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanPlanning})
+			accept, refused := c.reply[typ], 0
+			c.on(typ, func(p placed) *intents.Answer {
+				if refused++; refused < 4 || !ends {
+					return busy(p)
+				}
+				return accept(p)
+			})
+			cfg := c.config(natsserver.Planner, says(map[string][]any{agents.Planner: {composed}}))
+			cfg.StepTime = time.Minute
+			cfg.After = func(time.Duration) <-chan time.Time { return time.After(time.Millisecond) }
+			if !ends {
+				cfg.StepTime = 100 * time.Millisecond
+			}
+			got := NewPlanner(cfg).plan(t.Context(), firstRequest(c), func(progress) {})
+			if want := "too much work: try again in 1 s (" + typ + ")"; ends != (got.Plan != nil) || !ends && got.Error != want {
+				t.Errorf("%s: %+v", typ, got)
+			}
 		}
 	}
 }

@@ -166,13 +166,13 @@ func (p producer) ask(ctx context.Context) (made envelope, row catalog.Row, err 
 	return envelope{Reason: "no single intent could be made of the request: " + wrong.Error()}, row, nil
 }
 
-// reportUsage records the model usage of a user outside plans, for the budgets. A crash before
-// leaves it uncounted, and the request unanswered.
+// reportUsage records the model usage of a user that no plan has, for the budgets. A standing grant is
+// for its plan alone, so the turn names that. A crash before leaves it uncounted, and the request
+// unanswered.
 func (c Config) reportUsage(ctx context.Context, t Turn, used []catalog.Usage) error {
 	if len(used) == 0 {
 		return nil
 	}
-	t.PlanID = ""
 	_, err := c.submitter(*c.Key).Submit(context.WithoutCancel(ctx), t, Place{}, "usage.report", catalog.UsageReport{Usage: used}, nil)
 	return err
 }

@@ -351,3 +351,46 @@ func TestManagerStops(t *testing.T) {
 		t.Errorf("intents (-want +got):\n%s", d)
 	}
 }
+
+// TestNobodyApproves: a call that was denied because nobody could approve it ends the plan: no other
+// plan is written, and the user is told of the call. Any other denial is planned again.
+func TestNobodyApproves(t *testing.T) {
+	for name, tt := range map[string]struct {
+		decision intents.Decision
+		planned  int
+	}{
+		"by the tenant's data": {intents.Decision{Verdict: intents.Deny, PolicyIDs: []string{intents.RuleNobody, "x"}}, 1},
+		"by any rule":          {intents.Decision{Verdict: intents.Deny, PolicyIDs: []string{"x"}, Reason: intents.TooFewApprove + "money"}, 1},
+		"another denial":       {intents.Decision{Verdict: intents.Deny, PolicyIDs: []string{"x"}, Reason: "no"}, 2},
+	} {
+		t.Run(name, func(t *testing.T) {
+			c := newCore(t)
+			managed(c)
+			denied := func(placed) *intents.Answer {
+				return &intents.Answer{Code: intents.PolicyDenied, Reason: "too few may approve", Decision: &tt.decision}
+			}
+			c.on("skill.call", inTurn(denied, c.reply["skill.call"]))
+			m := wellDone()
+			m.replies[agents.Executor] = []any{callIt, giveUp, callIt, finishIt}
+			layer(c, m, allRoles...)
+			dispatchTurn(c)
+			frames := shown(c)
+			if n := len(c.ofType("plan")); n != tt.planned {
+				t.Fatalf("%d plans, not %d", n, tt.planned)
+			}
+			var end catalog.StepFinish
+			if err := json.Unmarshal(c.ofType("step.finish")[0].Args, &end); err != nil || (end.Cause == catalog.NeedsApprovers) != (tt.planned == 1) {
+				t.Errorf("%+v, error %v", end, err)
+			}
+			if tt.planned > 1 {
+				return
+			}
+			if got := closed(c); got.Status != "failed" || got.Failure.Reason != "infeasible: nobody can approve outlets: too few may approve" {
+				t.Errorf("%+v", got)
+			}
+			if said := dataOf[bus.ErrorData](t, frames[len(frames)-2]); said.Reason != "nobody can approve outlets: too few may approve" {
+				t.Errorf("%+v", said)
+			}
+		})
+	}
+}

@@ -35,7 +35,7 @@ func (c *conversation) readSession(ctx context.Context) (over bool, err error) {
 	if about := c.plan.Turn; about != nil {
 		c.turn.About, c.turn.History = about, about.History
 		if about.LeftOut > 0 {
-			mark := catalog.ChatMessage{Role: catalog.SpeakerSystem, Content: fmt.Sprintf("[%d earlier messages left out]", about.LeftOut)}
+			mark := catalog.ChatMessage{Role: catalog.SpeakerSystem, Content: fmt.Sprintf(leftOut, about.LeftOut)}
 			c.turn.History = append([]catalog.ChatMessage{mark}, about.History...)
 		}
 		c.turn.Images = imagesOf(about.Images, c.images)

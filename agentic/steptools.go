@@ -4,11 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"regexp"
 	"strings"
-	"time"
 
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/intents/catalog"
@@ -257,18 +255,10 @@ func (w *worker) remember(ctx context.Context, _ string, a writeMemoryArgs) (any
 // rememberLast is remember once the model has ended: a refusal that passes is waited for until the
 // deadline of the step.
 func (w *worker) rememberLast(ctx context.Context, a writeMemoryArgs) error {
-	for {
+	return w.cfg.lasting(ctx, func() error {
 		_, err := w.remember(ctx, "", a)
-		refused, ok := errors.AsType[*IntentError](err)
-		if !ok || !passes(refused.Answer.Code) || waitOf(refused.Answer) == 0 {
-			return err
-		}
-		select {
-		case <-w.cfg.after(time.Duration(waitOf(refused.Answer)) * time.Second):
-		case <-ctx.Done():
-			return err
-		}
-	}
+		return err
+	})
 }
 
 var notLabel = regexp.MustCompile(`[^a-z0-9]+`)

@@ -10,6 +10,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -331,6 +332,22 @@ func waitOf(a *intents.Answer) int {
 		return 1
 	}
 	return a.RetryAfter
+}
+
+// lasting does what no model can do later: a refusal that passes is waited for until ctx ends.
+func (c Config) lasting(ctx context.Context, do func() error) error {
+	for {
+		err := do()
+		refused, ok := errors.AsType[*IntentError](err)
+		if !ok || !passes(refused.Answer.Code) || waitOf(refused.Answer) == 0 {
+			return err
+		}
+		select {
+		case <-c.after(time.Duration(waitOf(refused.Answer)) * time.Second):
+		case <-ctx.Done():
+			return err
+		}
+	}
 }
 
 // failureText explains why an intent was refused or failed: the reason, and the text of the

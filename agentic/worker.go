@@ -50,7 +50,8 @@ type worker struct {
 	before map[string][]catalog.TranscriptCall
 	// components of the answer, as they were rendered.
 	components []component
-	timedOut   bool // the last called skill
+	timedOut   bool   // the last called skill
+	unapproved string // a call that nobody could approve, and why; empty: none
 }
 
 func (w *worker) submit(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -58,7 +59,13 @@ func (w *worker) submit(ctx context.Context, typ string, args, result any) (*int
 	if at.Call = callOf(ctx); at.Call != "" {
 		at.Tool, _ = ctx.Value(toolKey{}).(string)
 	}
-	return w.submitter.Submit(ctx, w.req.Turn, at, typ, args, result)
+	a, err := w.submitter.Submit(ctx, w.req.Turn, at, typ, args, result)
+	if err != nil && a != nil && a.Decision.LacksApprovers() {
+		w.mu.Lock()
+		w.unapproved = cmp.Or(at.Tool, typ) + ": " + a.Reason
+		w.mu.Unlock()
+	}
+	return a, err
 }
 
 // called calls a skill.
@@ -77,6 +84,8 @@ func (w *worker) cause() string {
 	switch {
 	case w.written != nil:
 		return catalog.NeedsPlan
+	case w.unapproved != "":
+		return catalog.NeedsApprovers
 	case w.timedOut:
 		return catalog.SkillTimeout
 	}
@@ -173,13 +182,13 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 	a, err := w.submit(ctx, "step.finish", f, &plan)
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may be in the record
+		return runReply{Status: f.Status, Reason: f.Reason, Unapproved: w.unapproved, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may be in the record
 	}
 	told := detailsOf(a)
 	if told.IntentHistory != nil {
 		plan.IntentHistory = told.IntentHistory
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Answer: w.answer, Written: w.written, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
+	return runReply{Status: f.Status, Reason: f.Reason, Unapproved: w.unapproved, Answer: w.answer, Written: w.written, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
 }
 
 // stopError means that the step cannot be done, with the reason.

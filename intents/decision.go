@@ -3,6 +3,8 @@ package intents
 import (
 	"errors"
 	"math"
+	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/schemas"
@@ -109,4 +111,16 @@ func ReadDecision(part []byte) (Decision, error) {
 			"policy_digest", &d.PolicyDigest, "catalog_digest", &d.Catalog, "directory", &d.Directory,
 			"effect", &d.Effect, "executor", &d.Executor, "key", &d.Key)
 	})
+}
+
+// RuleNobody denies what the tenant's data hold where nobody could approve it. TooFewApprove begins
+// the reason of any other rule that denies for that.
+const (
+	RuleNobody    = "writ.approval.nobody"
+	TooFewApprove = "it waits for people, and too few of the tenant's may approve it: "
+)
+
+// LacksApprovers reports whether an intent was denied because nobody could approve it.
+func (d *Decision) LacksApprovers() bool {
+	return d != nil && d.Verdict == Deny && (slices.Contains(d.PolicyIDs, RuleNobody) || strings.HasPrefix(d.Reason, TooFewApprove))
 }

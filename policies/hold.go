@@ -108,7 +108,7 @@ func (r Result) DenyUnmet(can func(intents.HoldRule) bool) Result {
 	var deny []Rule
 	for _, rule := range r.Hold {
 		if h := rule.holdRule(); h.ID != intents.RuleUnknownOutcome && !can(h) {
-			deny = append(deny, Rule{ID: rule.ID, Reason: "it waits for people, and too few of the tenant's may approve it: " + rule.Reason, Hint: "have an operator give more people a role that may approve: writ user put NAME --role approver, and a key to approve with: writ apikey create NAME --user NAME --role approver"})
+			deny = append(deny, Rule{ID: rule.ID, Reason: intents.TooFewApprove + rule.Reason, Hint: "have an operator give more people a role that may approve: writ user put NAME --role approver, and a key to approve with: writ apikey create NAME --user NAME --role approver"})
 		}
 	}
 	if len(deny) > 0 {

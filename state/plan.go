@@ -145,7 +145,7 @@ func (p *plan) replan(s *catalog.StepView, trigger, reason string, at time.Time)
 		return
 	}
 	v.Status = catalog.PlanReplanning
-	v.History = append(slices.Clone(v.History), catalog.Replan{Attempt: len(v.History) + 1, Trigger: trigger, FailedStep: s.Step, Reason: reason, RevisedAt: at})
+	v.History = append(slices.Clone(v.History), catalog.Replan{Attempt: len(v.History) + 1, Trigger: trigger, FailedStep: s.Step, Shape: s.ReturnSpec.Shape, Reason: reason, RevisedAt: at})
 	if v.ReplanCount >= catalog.MaxReplans {
 		p.Exhausted = true
 		return

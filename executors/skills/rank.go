@@ -19,8 +19,8 @@ const (
 const stem = 6
 
 // rank sorts skills by the words that they share with the query, best first;
-// those that share none come last. Equal ones keep their order.
-func rank(skills []Skill, query string) []Skill {
+// those that share none come last, from sharing on. Equal ones keep their order.
+func rank(skills []Skill, query string) (ranked []Skill, sharing int) {
 	wanted := map[string]bool{}
 	for _, w := range words(query) {
 		wanted[w] = true
@@ -52,14 +52,16 @@ func rank(skills []Skill, query string) []Skill {
 				score += rarity * n * (saturation + 1) / (n + saturation)
 			}
 		}
-		found = append(found, scored{s, score})
+		if found = append(found, scored{s, score}); score > 0 {
+			sharing++
+		}
 	}
 	slices.SortStableFunc(found, func(a, b scored) int { return cmp.Compare(b.score, a.score) })
 	out := make([]Skill, len(found))
 	for i, f := range found {
 		out[i] = f.skill
 	}
-	return out
+	return out, sharing
 }
 
 // words of a text: lower case, camelCase and snake_case split, without stop words and single

@@ -100,8 +100,9 @@ const (
 	defaultFound     = 20
 )
 
-// find returns the pinned skills, those that share words with the query first. The model decides
-// whether one fits, because it knows that a customer is an account. A server that is down hides its
+// find returns the pinned skills, those that share words with the query first, and the others unless
+// only related ones are asked for. The model decides whether one fits, because it knows that a
+// customer is an account. A server that is down hides its
 // skills; if none answers, the intent fails.
 func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.SkillFind) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultFound)
@@ -123,7 +124,11 @@ func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.Ski
 		}
 	}
 	hits := []catalog.SkillHit{}
-	for _, skill := range s.preferred(ctx, o, rank(pinned, args.Query), args.Query) {
+	ranked, sharing := rank(pinned, args.Query)
+	if !args.Related {
+		sharing = len(ranked)
+	}
+	for _, skill := range s.preferred(ctx, o, ranked, sharing, args.Query) {
 		if len(hits) < args.Limit {
 			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: visible.Cut(visible.Prose(skill.Description), shortDescription)})
 		}

@@ -75,6 +75,12 @@ func TestFind(t *testing.T) {
 		t.Errorf("with an old pin: %v", got)
 	}
 	in := find(b.pins(t, "pure"), query)
+	for query, want := range map[string][]string{"How many earthquakes were there?": {"earthquake_feed"}, "Book a table for two tonight": {}, "get it all": {}, "strongest earthquakes": {"earthquake_feed", "rank"}} {
+		in.Args = catalog.SkillFind{Query: query, Related: true}
+		if diff := cmp.Diff(want, names(t, b, in)); diff != "" {
+			t.Errorf("related to %s: %s", query, diff)
+		}
+	}
 	in.Args = catalog.SkillFind{Query: query, Limit: 1}
 	if got := names(t, b, in); len(got) != 1 {
 		t.Errorf("limit: %v", got)

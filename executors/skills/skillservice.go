@@ -28,9 +28,9 @@ func (s *server) isService() bool {
 	return s.service
 }
 
-// preferred puts first the skills that their Skill Services find for a query, in each service's
-// order. A service that does not answer changes nothing.
-func (s *skills) preferred(ctx context.Context, o *executors.Intent, ranked []Skill, query string) []Skill {
+// preferred puts the skills that their Skill Services find for a query, in each service's order,
+// before the first so many of the ranked ones. A service that does not answer changes nothing.
+func (s *skills) preferred(ctx context.Context, o *executors.Intent, ranked []Skill, most int, query string) []Skill {
 	ctx, cancel := context.WithTimeout(ctx, listingWait)
 	defer cancel()
 	asked := map[*server]bool{}
@@ -51,7 +51,7 @@ func (s *skills) preferred(ctx context.Context, o *executors.Intent, ranked []Sk
 		}
 	}
 	seen := map[string]bool{}
-	return slices.DeleteFunc(append(first, ranked...), func(x Skill) bool {
+	return slices.DeleteFunc(append(first, ranked[:most]...), func(x Skill) bool {
 		again := seen[x.ID()]
 		seen[x.ID()] = true
 		return again

@@ -212,7 +212,7 @@ type StepFinish struct {
 	Usage      []Usage `json:"usage,omitempty"`
 
 	Completed json.RawMessage `json:"completed,omitempty"` // null, of insufficient: there is no result
-	Cause     string          `json:"cause,omitempty"`     // of insufficient and failed: SkillTimeout, or NeedsPlan
+	Cause     string          `json:"cause,omitempty"`     // of insufficient and failed
 
 	Components string   `json:"components,omitempty"` // of the reply, as JSON: [{name, props}]
 	Dropped    []string `json:"dropped,omitempty"`    // agents that exceeded the limit and were not asked
@@ -222,8 +222,9 @@ type StepFinish struct {
 
 // Causes of a step's end without a result.
 const (
-	SkillTimeout = "skill_timeout" // the last skill did not answer in time
-	NeedsPlan    = "needs_plan"    // the look-up is over: a plan carries the request out
+	SkillTimeout   = "skill_timeout"   // the last skill did not answer in time
+	NeedsPlan      = "needs_plan"      // the look-up is over: a plan carries the request out
+	NeedsApprovers = "needs_approvers" // a call was denied because nobody could approve it
 )
 
 // Cancel are the arguments of cancel.
@@ -353,6 +354,7 @@ type Replan struct {
 	Attempt    int       `json:"attempt"`
 	Trigger    string    `json:"trigger"` // contract_violation, insufficient, failed, rejected, interrupted
 	FailedStep int       `json:"failed_step"`
+	Shape      string    `json:"shape,omitempty"` // of its return_spec
 	Reason     string    `json:"reason"`
 	RevisedAt  time.Time `json:"revised_at"`
 }

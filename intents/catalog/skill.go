@@ -20,6 +20,8 @@ const MaxFound = 100
 type SkillFind struct {
 	Query string `json:"query"`
 	Limit int    `json:"limit,omitempty"` // 1..MaxFound, default 20
+	// Related leaves out the skills that share no word with the query, unless their service names them.
+	Related bool `json:"related,omitempty"`
 }
 
 // SkillHit is a candidate.

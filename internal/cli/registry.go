@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
 	"aob.dev/writ/executors/mcp"
@@ -146,6 +147,15 @@ func (s agentSet) from(i int) string {
 	return filepath.Join(s.dir, s.all[i].File)
 }
 
+// name is that of an agent: another one for a built-in agent that the directory replaces.
+func (s agentSet) name(i int) string {
+	name := s.all[i].Name
+	if slices.ContainsFunc(s.all[i+1:], func(d *agents.Definition) bool { return d.Name == name }) {
+		return "writ/" + name
+	}
+	return name
+}
+
 // Modes of agents, by the kind of their answer.
 const (
 	conversational = "conversational" // text
@@ -198,7 +208,7 @@ func registryList(c *command) {
 		}
 		rows := make([]agentRow, 0, len(set.all))
 		for i, d := range set.all {
-			row := agentRow{d.Name, set.from(i), modeOf(d.Agent), d.Description, []string{}, append([]string{}, d.SubAgents...)}
+			row := agentRow{set.name(i), set.from(i), modeOf(d.Agent), d.Description, []string{}, append([]string{}, d.SubAgents...)}
 			for _, t := range d.Tools {
 				row.Tools = append(row.Tools, t.ID())
 			}
@@ -229,9 +239,9 @@ func registryShow(c *command) {
 		}
 		var names []string
 		at := -1
-		for i, d := range set.all {
-			names = append(names, d.Name)
-			if d.Name == args[0] {
+		for i := range set.all {
+			names = append(names, set.name(i))
+			if names[i] == args[0] {
 				at = i
 			}
 		}
@@ -245,13 +255,17 @@ func registryShow(c *command) {
 		}
 		d := set.all[at]
 		shown := shownAgent{
-			Name: d.Name, From: set.from(at), Mode: modeOf(d.Agent), Digest: d.Digest, Definition: d.Agent,
+			Name: names[at], From: set.from(at), Mode: modeOf(d.Agent), Digest: d.Digest, Definition: d.Agent,
 			Result: d.OutputSchema(), Set: names, text: d.Text,
 		}
 		if shown.Mode != remote {
 			shown.Prompt = d.System("")
 		}
-		for _, s := range set.scopes.Agents {
+		scopes := set.scopes.Agents
+		if names[at] != d.Name {
+			scopes = agents.BuiltinScopes().Agents
+		}
+		for _, s := range scopes {
 			if s.Name == d.Name {
 				shown.Scope = s
 			}
