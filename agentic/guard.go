@@ -7,6 +7,7 @@ import (
 	"unicode/utf8"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/redact"
 	"aob.dev/writ/internal/visible"
 )
 
@@ -20,13 +21,7 @@ var unfit = sync.OnceValue(func() *regexp.Regexp {
 		`Traceback \(most recent call last\):(?s:.*?)(?:\n\n|\z)`,
 		`File "[^"\n]{1,160}", line \d{1,9}`,
 		`(?m:^[ \t]{1,16}at [\w.$<>/ ]{0,100}\([^()\n]{1,100}:\d{1,9}\))`,
-		`-----BEGIN [A-Z ]{0,40}PRIVATE KEY-----(?s:.*?)(?:-----END [A-Z ]{0,40}PRIVATE KEY-----|\z)`,
-		`\beyJ[A-Za-z0-9_-]{16,}(?:\.[A-Za-z0-9_-]*)*`, // a signed token
-		`\b(?:sk|pk|rk)[-_][A-Za-z0-9_-]{16,}`,
-		`\b(?:ghp|gho|ghu|ghs|ghr|github_pat|glpat|xoxb|xoxp|xoxa|xoxs)[-_][A-Za-z0-9_-]{16,}`,
-		`\bwrit_[A-Za-z0-9_-]{43}`,
-		`\bAKIA[0-9A-Z]{16}\b`,
-		`\b[Bb]earer [A-Za-z0-9._~+/-]{16,}`,
+		strings.Join(redact.Credentials, "|"),
 		visible.Class(),
 	}, "|"))
 })

@@ -45,6 +45,7 @@ type Intent struct {
 
 	transport *atomic.Pointer[intents.Transport]
 	log       *lineLog
+	redactor  *redactor // nil: nothing is removed from results
 }
 
 // Exchange records how far the exchange with the intent's skill server has progressed. The report

@@ -56,8 +56,12 @@ func sameJSON(a, b []byte) bool {
 
 // InlineOrFile is the content-length check: content below 50,000 bytes comes back inline;
 // from there on it becomes a file of the scope, and only its size, digest and
-// first lines come back.
-func InlineOrFile(ctx context.Context, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
+// first lines come back. What a policy has removed from results of the intent is in neither.
+func InlineOrFile(ctx context.Context, o *Intent, blobs storage.Blobs, s storage.Scope, c Content) (json.RawMessage, *catalog.Reference, error) {
+	c, err := o.redactor.redacted(c)
+	if err != nil {
+		return nil, nil, err
+	}
 	if !c.Large() {
 		inline, err := c.inline()
 		return inline, nil, err
@@ -73,6 +77,9 @@ func InlineOrFile(ctx context.Context, blobs storage.Blobs, s storage.Scope, c C
 	sample, _, err := Lines(ctx, bytes.NewReader(body), 0, catalog.SampleLines)
 	if err != nil {
 		return nil, nil, err
+	}
+	if o.Redacts() {
+		o.redactor.files++
 	}
 	return nil, &catalog.Reference{FileID: file.ID, SizeBytes: file.Size, SHA256: file.SHA256, Sample: sample}, nil
 }

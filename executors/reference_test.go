@@ -35,13 +35,13 @@ func TestInlineLimit(t *testing.T) {
 		return executors.Content{JSON: json.RawMessage(`"` + strings.Repeat("a", n-2) + `"`)}
 	}
 	for _, c := range []executors.Content{text(0), text(49_999), list(49_999)} {
-		inline, ref, err := executors.InlineOrFile(t.Context(), b, step, c)
+		inline, ref, err := executors.InlineOrFile(t.Context(), &executors.Intent{}, b, step, c)
 		if err != nil || ref != nil || !json.Valid(inline) {
 			t.Errorf("below: %.20s %v %v", inline, ref, err)
 		}
 	}
 	for _, c := range []executors.Content{text(50_000), list(50_000)} {
-		inline, ref, err := executors.InlineOrFile(t.Context(), b, step, c)
+		inline, ref, err := executors.InlineOrFile(t.Context(), &executors.Intent{}, b, step, c)
 		if err != nil || ref == nil || inline != nil || ref.SizeBytes < 50_000 || len(ref.Sample) != 1 || len(ref.Sample[0]) != 2048 {
 			t.Errorf("from: %.20s %v %v", inline, ref, err)
 		}
@@ -56,7 +56,7 @@ func TestFileOverInlineLimit(t *testing.T) {
 	doc := `{"title":"x","rows":[` + strings.Repeat(row+", ", 1999) + row + `],"none":[],"end":{"list":[1,2]}}`
 	received := strings.ReplaceAll(doc, ", {", ",\n{")
 	read := func(c executors.Content) (string, []string) {
-		_, ref, err := executors.InlineOrFile(t.Context(), b, step, c)
+		_, ref, err := executors.InlineOrFile(t.Context(), &executors.Intent{}, b, step, c)
 		if err != nil || ref == nil {
 			t.Fatal(ref, err)
 		}

@@ -30,11 +30,12 @@ func succeeded(o *Intent, res *Result) intents.Report {
 		return failed(o.unknown(Fail(intents.ExecutorFailed, "the result is not JSON")))
 	}
 	raw, f := oblige(o, raw)
+	events := append(res.Events, o.redactor.events()...)
 	if f != nil {
-		f.Events = res.Events
+		f.Events = events
 		return failed(o.unknown(f))
 	}
-	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: res.Events, Sources: intents.JoinSources(res.Sources)}
+	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: events, Sources: intents.JoinSources(res.Sources)}
 }
 
 func failed(f *Failure) intents.Report {
@@ -140,6 +141,7 @@ const (
 	ObligationTTLMax   = "ttl_max"
 	ObligationDriver   = "driver"
 	ObligationNotify   = "notify"
+	ObligationRedact   = "redact"
 )
 
 // checkObligations refuses obligations that this executor does not know or cannot
@@ -155,6 +157,8 @@ func checkObligations(obs []intents.Obligation) error {
 			_, ok = texts(ob.Value)
 		case ObligationDriver:
 			_, ok = ob.Value.(string)
+		case ObligationRedact:
+			ok = redactKinds(ob.Value)
 		default:
 			return intents.Refuse(intents.PolicyDenied, "", "the ticket carries an obligation that this executor does not know")
 		}
@@ -176,9 +180,13 @@ func (o *Intent) Driver() string {
 	return ""
 }
 
-// oblige applies the obligations of a result: mask, then max_bytes. Both apply to the delivered
-// data, in the result and in the files that it names.
+// oblige applies the obligations of a result: redact, mask, then max_bytes. They apply to the
+// delivered data, in the result and in the files that it names.
 func oblige(o *Intent, result json.RawMessage) (json.RawMessage, *Failure) {
+	result, f := o.redactor.result(result)
+	if f != nil {
+		return nil, f
+	}
 	for _, ob := range o.Ticket.Obligations {
 		if pointers, ok := texts(ob.Value); ok && ob.Name == ObligationMask {
 			if isReference(result) {
@@ -210,9 +218,11 @@ func (f *Failure) obliged(o *Intent) *Failure {
 	}
 	kept := *f
 	masked := slices.ContainsFunc(o.Ticket.Obligations, func(ob intents.Obligation) bool { return ob.Name == ObligationMask })
-	if _, broken := oblige(o, f.Details); masked || broken != nil {
+	details, broken := oblige(o, f.Details)
+	if kept.Details = details; masked || broken != nil {
 		kept.Details = nil
 	}
+	kept.Events = append(slices.Clone(f.Events), o.redactor.events()...)
 	return &kept
 }
 

@@ -250,6 +250,7 @@ func (s *Service) admit(typ string, dispatch []byte) (o *Intent, left time.Durat
 		return nil, 0, errUnstarted
 	}
 	o = newIntent(t, b)
+	o.redactor = redactorOf(t.Obligations)
 	o.log = &lineLog{header: LogChunk{Position: t.Position, Attempt: t.Attempt, Ticket: d.Ticket}, now: s.cfg.Now, kept: intents.Keepable(t.Obligations)}
 	if s.cfg.Bus != nil {
 		o.log.publish = s.publish

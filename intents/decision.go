@@ -64,7 +64,7 @@ const (
 )
 
 // Obligation is a duty that a policy attaches to an allowed intent. Name is one
-// of mask, max_bytes, ttl_max, driver, notify; an executor refuses any other.
+// of mask, max_bytes, ttl_max, driver, notify, redact; an executor refuses any other.
 type Obligation struct {
 	Name  string `json:"name"`
 	Value any    `json:"value"`
@@ -101,7 +101,7 @@ type Decision struct {
 
 // Masks reports whether a policy hides parts of the intent or of its result from people.
 func (d *Decision) Masks() bool {
-	return d != nil && (d.Hold.Masks() || !Keepable(d.Obligations))
+	return d != nil && (d.Hold.Masks() || masks(d.Obligations))
 }
 
 // ReadDecision reads the part "decision" of a record.

@@ -100,8 +100,12 @@ func BoundLines(executor string, lines []Line) []Line {
 	return out
 }
 
-// Keepable reports whether lines of an intent are retained: not where a policy masks its result,
-// since nobody can find in free text what is to be masked.
+// Keepable reports whether lines of an intent are retained: not where a policy masks or redacts its
+// result, since lines have parts of results in forms of their own.
 func Keepable(obligations []Obligation) bool {
-	return !slices.ContainsFunc(obligations, func(o Obligation) bool { return o.Name == "mask" })
+	return !masks(obligations) && !slices.ContainsFunc(obligations, func(o Obligation) bool { return o.Name == "redact" })
+}
+
+func masks(obligations []Obligation) bool {
+	return slices.ContainsFunc(obligations, func(o Obligation) bool { return o.Name == "mask" })
 }

@@ -21,7 +21,7 @@ const (
 )
 
 // Obligations that a policy may attach; an unknown one denies.
-var obligations = []string{"mask", "max_bytes", "ttl_max", "driver", "notify"}
+var obligations = []string{"mask", "max_bytes", "ttl_max", "driver", "notify", "redact"}
 
 // Rule is a deny or hold rule that fired. Reason is METADATA text: it contains no value of the
 // intent.

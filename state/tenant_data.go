@@ -106,7 +106,7 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 		return out
 	}
 	switch data.Key {
-	case "ttl_max", "max_bytes":
+	case "ttl_max", "max_bytes", "redact":
 		return unknownTypes(data.Value, types)
 	case "approval":
 		return t.unapprovable(data.Value)

@@ -61,7 +61,7 @@ func (m *memory) inlineOrFile(ctx context.Context, o *executors.Intent, value js
 	case scope.Plan == "" && len(value) >= storage.InlineLimit:
 		return nil, nil, executors.Fail(intents.OversizedOutput, "the memory is too large for an answer, and without a plan there is no file for it")
 	}
-	return executors.InlineOrFile(ctx, m.Blobs, scope, executors.Content{JSON: value})
+	return executors.InlineOrFile(ctx, o, m.Blobs, scope, executors.Content{JSON: value})
 }
 
 // isLock reports whether a document is not a memory: locks, and the mark that names

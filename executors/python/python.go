@@ -137,7 +137,7 @@ func (p python) finish(ctx context.Context, o *executors.Intent, res sandbox.Res
 	if err != nil {
 		return nil, err
 	}
-	output, ref, err := executors.InlineOrFile(ctx, p.blobs, scope, executors.Content{JSON: doc})
+	output, ref, err := executors.InlineOrFile(ctx, o, p.blobs, scope, executors.Content{JSON: doc})
 	if err != nil {
 		return nil, err
 	}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"slices"
 	"strings"
 	"time"
 
@@ -56,6 +57,9 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 		size += len(f.Data)
 	}
 	if len(res.Files) > 0 {
+		if in.intent.Redacts() && slices.ContainsFunc(res.Files, func(f mcp.File) bool { return f.Type != "link" }) {
+			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, executors.Unredacted())
+		}
 		if content, err = s.withFiles(ctx, in, content, res.Files); err != nil {
 			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
 		}
@@ -122,7 +126,7 @@ func (s *skills) inlineOrFile(ctx context.Context, in invocation, c executors.Co
 	if err != nil && c.Large() {
 		return nil, nil, err
 	}
-	return executors.InlineOrFile(ctx, s.Blobs, scope, c)
+	return executors.InlineOrFile(ctx, in.intent, s.Blobs, scope, c)
 }
 
 // called is the event of every invocation.

@@ -143,6 +143,9 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 		OnMessage: func(x mcp.ServerMessage) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
 		Log:       s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}
+	if !intents.Keepable(o.Ticket.Obligations) { // what the server says meanwhile may have what is hidden
+		m.Log = slog.New(slog.DiscardHandler)
+	}
 	if t := o.Ticket.Scope; t != nil {
 		m.Log = m.Log.With(slog.String("plan_id", t.Plan), slog.Int("step", t.Step))
 		for _, name := range t.Skills { // as the server itself names them

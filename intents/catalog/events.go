@@ -15,6 +15,10 @@ var events = map[string][]string{
 	"write_memory": {"memory.written", "memory.upsert", "memory.lock_timeout", "contract_violation"},
 }
 
+// EventRedacted reports what was removed from a result, by kind, because a policy says so. Every type
+// may have it.
+const EventRedacted = "result.redacted"
+
 // vendorEvent is what follows the executor's name in an event of its own.
 var vendorEvent = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 
@@ -23,7 +27,7 @@ var vendorEvent = regexp.MustCompile(`^[a-z][a-z0-9_.]{0,63}$`)
 func (r Row) Reports(event string) bool {
 	name, foreign := strings.CutPrefix(r.Executor, "x-")
 	if !r.Vendor() || !foreign {
-		return !r.Vendor() && slices.Contains(events[r.Type], event)
+		return !r.Vendor() && (slices.Contains(events[r.Type], event) || event == EventRedacted)
 	}
 	own, ok := strings.CutPrefix(event, "x."+name+".")
 	return ok && vendorEvent.MatchString(own)
@@ -79,6 +83,7 @@ var eventKinds = map[string]string{
 	"envelope.version_mismatch": "",
 	"large_response.detected":   "",
 	"python_script.executed":    "",
+	EventRedacted:               "",
 	EventLine:                   "",
 }
 

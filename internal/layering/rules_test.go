@@ -99,6 +99,7 @@ var columns = []column{
 	{"internal/egress", -1, nil},
 	{"internal/logging", -1, nil},
 	{"internal/ratelimit", -1, nil},
+	{"internal/redact", -1, []string{"agentic", "executors"}},
 	{"internal/visible", -1, nil},
 	{"internal/tracing", -1, nil},
 }

@@ -15,3 +15,14 @@ obligations contains {"name": "max_bytes", "value": bytes} if {
 # title: Sandbox driver
 # description: The tenant asks for a certain sandbox.
 obligations contains {"name": "driver", "value": tenant.driver} if input.intent.type == "exec_python"
+
+# METADATA
+# title: Results without personal data
+# description: The tenant has personal data and credentials removed from results, by type or for all.
+obligations contains {"name": "redact", "value": kinds} if {
+	kinds := sort({kind |
+		some type in ["*", input.intent.type]
+		some kind in tenant.redact[type]
+	})
+	count(kinds) > 0
+}

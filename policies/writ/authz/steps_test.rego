@@ -50,3 +50,13 @@ test_obligations if {
 	others := authz.obligations with input as call with data.directory as directory(tenant)
 	others == {{"name": "max_bytes", "value": 1000}}
 }
+
+test_redact if {
+	tenant := {"redact": {"*": ["key"], "exec_python": ["email", "key", "card"]}}
+	duties := authz.obligations with input as script with data.directory as directory(tenant)
+	duties == {{"name": "redact", "value": ["card", "email", "key"]}}
+	others := authz.obligations with input as call with data.directory as directory(tenant)
+	others == {{"name": "redact", "value": ["key"]}}
+	none := authz.obligations with input as call with data.directory as directory({"redact": {"exec_python": ["card"], "skill.call": []}})
+	none == set()
+}

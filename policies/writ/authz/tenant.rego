@@ -37,6 +37,7 @@ concerned := {
 	"max_bytes": {input.intent.type},
 	"max_steps": {"plan"},
 	"python": {"exec_python"},
+	"redact": {input.intent.type},
 	"skills_allow": {"skill.call", "skill.load", "plan"},
 	"ttl_max": {input.intent.type},
 }
@@ -76,6 +77,16 @@ readable("max_steps", value) if bound(value)
 # METADATA
 # description: Whether scripts run.
 readable("python", value) if is_boolean(value)
+
+# METADATA
+# description: What is removed from results.
+readable("redact", value) if {
+	is_object(value)
+	every kinds in value {
+		is_array(kinds)
+		every kind in kinds { kind in {"card", "email", "iban", "key", "phone"} }
+	}
+}
 
 # METADATA
 # description: The only skills.

@@ -9,6 +9,7 @@ wrong := {
 	"max_bytes": {"type": "memory.query", "values": [5, {"*": "5"}, {"*": -1}, {"*": null}]},
 	"max_steps": {"type": "plan", "values": ["3", 1.5, -1, [3], true]},
 	"python": {"type": "exec_python", "values": ["false", 0, {}]},
+	"redact": {"type": "memory.query", "values": [["email"], {"*": "email"}, {"*": ["mail"]}, {"*": null}]},
 	"skills_allow": {"type": "skill.load", "values": ["outlet_list", [1], {"outlet_list": true}]},
 	"ttl_max": {"type": "memory.query", "values": [60, {"*": "60"}, ["60"], {"*": null}]},
 }
@@ -34,7 +35,7 @@ test_a_mistake_can_be_mended if {
 }
 
 test_it_concerns_its_intents_alone if {
-	every key in object.keys(wrong) - {"ttl_max", "max_bytes"} {
+	every key in object.keys(wrong) - {"ttl_max", "max_bytes", "redact"} {
 		deny := authz.deny with input as typed("memory.query") with data.directory as directory({key: wrong[key].values[0]})
 		deny == set()
 	}
