@@ -178,6 +178,11 @@ func TestChallenge(t *testing.T) {
 			t.Errorf("%s: %d %q", name, resp.StatusCode, got)
 		}
 	}
+	for _, path := range []string{"/register", "/authorize", "/token"} {
+		if p := w.refused(http.MethodPost, path, "{}", nil, intents.NotFound, ""); !strings.Contains(p.Hint, "API key") {
+			t.Errorf("%s: %+v", path, p)
+		}
+	}
 	var about struct {
 		Resource string
 		Servers  []string `json:"authorization_servers"`

@@ -42,9 +42,14 @@ func wrongBase(path string) bool {
 }
 
 // unserved answers a request for which there is no route. A client of OpenAI's API whose base URL is
-// wrong learns the right one, in the format of that API.
+// wrong learns the right one, in the format of that API, and a client that wants to log in, how.
 func (g *Gateway) unserved(c *gin.Context) error {
-	if !wrongBase(c.Request.URL.Path) {
+	switch path := c.Request.URL.Path; {
+	case path == "/register" || path == "/authorize" || path == "/token": // where an MCP client looks for OAuth that it was not told of
+		p := problem.New(intents.NotFound, "", "writ is no authorization server")
+		p.Hint = "send an API key as bearer: Authorization: Bearer KEY (writ apikey create makes one); or have the operator name an OpenID provider in oidc"
+		return p
+	case !wrongBase(path):
 		return edge.NoRoute()
 	}
 	p := problem.New(intents.NotFound, "", "the API for clients of OpenAI is not at this base URL")
