@@ -184,7 +184,7 @@ func (s *mcpServer) asks(ctx context.Context, who actor, names []string) (out []
 		about[r.Name] = d.Description
 	}
 	for _, name := range names {
-		out = append(out, s.turnTool(toolAsk+name, strings.TrimSpace("Asks the agent "+name+". "+about[name]), name))
+		out = append(out, s.turnTool(agents.WireWord(toolAsk+name, name), strings.TrimSpace("Asks the agent "+name+". "+about[name]), name))
 	}
 	return out
 }

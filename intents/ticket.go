@@ -75,6 +75,7 @@ type Pin struct {
 	Digest       string `json:"digest"`
 	Effect       string `json:"effect"`
 	Kind         string `json:"kind,omitempty"`       // KindAgent; empty: a skill
+	Name         string `json:"name,omitempty"`       // of the tool, for models and MCP clients
 	OpenWorld    string `json:"open_world,omitempty"` // see SkillInput
 	Server       string `json:"server,omitempty"`
 	Shared       bool   `json:"shared,omitempty"` // a cached answer serves every user of the tenant

@@ -29,6 +29,8 @@ type tenant struct {
 	Pins  map[string]intents.Pin  `json:"pins"`
 	// Inputs are the input schemas of pinned skills, of those that have one.
 	Inputs map[string]json.RawMessage `json:"inputs,omitempty"`
+	// Names are the names of tools for models and MCP clients, by skill. A revoked skill keeps its own.
+	Names map[string]string `json:"names,omitempty"`
 	// Revoked are skills that were approved and no longer are.
 	Revoked map[string]bool            `json:"revoked,omitempty"`
 	Data    map[string]json.RawMessage `json:"data"`
@@ -55,7 +57,7 @@ func newTenant() *tenant {
 
 func (t *tenant) clone() *tenant {
 	return &tenant{
-		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs), Revoked: maps.Clone(t.Revoked),
+		Roles: maps.Clone(t.Roles), Users: maps.Clone(t.Users), Pins: maps.Clone(t.Pins), Inputs: maps.Clone(t.Inputs), Names: maps.Clone(t.Names), Revoked: maps.Clone(t.Revoked),
 		Data: maps.Clone(t.Data), Keys: maps.Clone(t.Keys),
 	}
 }

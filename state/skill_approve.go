@@ -3,9 +3,12 @@ package state
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
+	"slices"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/state/agents"
 )
 
 // skillApprove pins a skill's manifest in a tenant, or removes the pin.
@@ -31,6 +34,7 @@ var skillApprove = operators(TypeSkillApprove,
 			t.revoke(a.Skill)
 			return nil
 		}
+		pin.Name = t.named(a.Skill)
 		t.Pins[a.Skill] = pin
 		delete(t.Revoked, a.Skill)
 		if t.Inputs == nil { // a snapshot omits it if empty
@@ -42,6 +46,19 @@ var skillApprove = operators(TypeSkillApprove,
 		}
 		return nil
 	})
+
+// named is the name of a skill for models and MCP clients, from its first approval on.
+func (t *tenant) named(skill string) string {
+	if t.Names[skill] == "" {
+		if t.Names == nil { // a snapshot omits it if empty
+			t.Names = make(map[string]string)
+		}
+		t.Names[skill] = agents.WireName(skill, func(name string) bool {
+			return slices.Contains(slices.Collect(maps.Values(t.Names)), name)
+		})
+	}
+	return t.Names[skill]
+}
 
 // revoke removes the approval of a skill. The revocation is retained, so that only an approval
 // restores it.

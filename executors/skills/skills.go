@@ -177,7 +177,7 @@ func (s *skills) manifest(ctx context.Context, o *executors.Intent, name string)
 	return catalog.Manifest{
 		Name: pin.Skill, Description: visible.Cut(visible.Prose(skill.Description), longDescription),
 		InputSchema: schemas.Tolerate(skill.InputSchema).Shown, OutputSchema: shownOutput(skill.OutputSchema), ExecutionMode: "sync",
-		Endpoint: visible.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(),
+		Endpoint: visible.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(), WireName: pin.Name,
 	}, nil
 }
 

@@ -63,6 +63,7 @@ type Manifest struct {
 	Digest        string          `json:"digest"`
 	Effect        Effect          `json:"effect"`
 	Destructive   bool            `json:"destructive,omitempty"` // as its server declares
+	WireName      string          `json:"wire_name,omitempty"`   // of the tool, for models and MCP clients
 }
 
 // Tool is the name of the skill's tool, without that of its server.

@@ -1,15 +1,18 @@
 package agents
 
 import (
+	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"regexp"
+	"strings"
 
 	"aob.dev/writ/intents/catalog"
 )
 
-// maxWireName is the maximum length of the name of a tool in a request to a model.
-const maxWireName = 64
+// maxWireName is the maximum length of the name of a tool in a request to a model. Clients put
+// their own name of a server before it, as in mcp__writ__search, and models take 64 characters.
+const maxWireName = 53
 
 // hashDigits is the number of digits of the hash of its full name that a tool's name ends with
 // if it would otherwise be too long or another tool's.
@@ -17,14 +20,34 @@ const hashDigits = 8
 
 var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
-// WireNames are the names of skills for models and MCP clients: the name of the tool;
-// <server>__<name> for each of several with the same name, or with that of a built-in tool; and
-// that with digits of a hash if it is still ambiguous. They do not depend on the order of the
+// WireName is the name for models and MCP clients of the skill of an id, <server>.<tool>, that is
+// approved beside others: that of the tool; <server>__<tool> if another skill has that; and that
+// with digits of a hash if it is still ambiguous. A skill keeps the name of its first approval.
+func WireName(id string, taken func(name string) bool) string {
+	server, tool, _ := strings.Cut(id, ".")
+	if tool == "" {
+		server, tool = "", id
+	}
+	full := server + "__" + tool
+	for _, name := range []string{WireWord(tool, id), WireWord(full, id), cutName(notWire.ReplaceAllString(full, "_"), id)} {
+		if !taken(name) {
+			return name
+		}
+	}
+	name := fullHash(id)
+	for taken(name) { // a server named a tool so
+		name = fullHash(name)
+	}
+	return name
+}
+
+// WireNames are the names of skills for models and MCP clients: that of its approval for each, or
+// another one, as for WireName, if a built-in tool has it. They do not depend on the order of the
 // skills. The record has the skills' ids.
 func WireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
 	names := make([]string, len(skills))
 	for i, m := range skills {
-		names[i] = wireName(m.Tool(), m)
+		names[i] = cmp.Or(m.WireName, WireWord(m.Tool(), fullName(m)))
 	}
 	rename := func(to func(m catalog.Manifest) string) {
 		count := map[string]int{}
@@ -37,34 +60,39 @@ func WireNames(skills []catalog.Manifest, builtin map[string]bool) []string {
 			}
 		}
 	}
-	rename(func(m catalog.Manifest) string { return wireName(withServer(m), m) })
-	rename(func(m catalog.Manifest) string { return cutName(notWire.ReplaceAllString(withServer(m), "_"), m) })
+	rename(func(m catalog.Manifest) string { return WireWord(withServer(m), fullName(m)) })
+	rename(func(m catalog.Manifest) string {
+		return cutName(notWire.ReplaceAllString(withServer(m), "_"), fullName(m))
+	})
 	// A server may name its tools so that they clash with generated names. Each round leaves at
 	// least one fewer of these.
 	for range skills {
-		rename(fullHash)
+		rename(func(m catalog.Manifest) string { return fullHash(fullName(m)) })
 	}
 	return names
 }
 
 func withServer(m catalog.Manifest) string { return m.Endpoint + "__" + m.Tool() }
 
-// wireName replaces forbidden characters in a name, and cuts one that is too long.
-func wireName(name string, m catalog.Manifest) string {
+func fullName(m catalog.Manifest) string { return m.Endpoint + "." + m.Tool() }
+
+// WireWord replaces forbidden characters in the name of a tool, and cuts one that is too long: it
+// then ends with digits of the hash of id.
+func WireWord(name, id string) string {
 	name = notWire.ReplaceAllString(name, "_")
 	if len(name) > maxWireName {
-		return cutName(name, m)
+		return cutName(name, id)
 	}
 	return name
 }
 
 // cutName ends a name with digits of the hash of the skill's full name.
-func cutName(name string, m catalog.Manifest) string {
-	return name[:min(len(name), maxWireName-1-hashDigits)] + "_" + fullHash(m)[:hashDigits]
+func cutName(name, id string) string {
+	return name[:min(len(name), maxWireName-1-hashDigits)] + "_" + fullHash(id)[:hashDigits]
 }
 
-// fullHash is the hash of a skill's id, <server>.<tool>, in maxWireName digits.
-func fullHash(m catalog.Manifest) string {
-	sum := sha256.Sum256([]byte(m.Endpoint + "." + m.Tool()))
-	return hex.EncodeToString(sum[:])
+// fullHash is the hash of a skill's id, in as many digits as a name has.
+func fullHash(id string) string {
+	sum := sha256.Sum256([]byte(id))
+	return hex.EncodeToString(sum[:])[:maxWireName]
 }
