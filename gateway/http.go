@@ -12,6 +12,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/gateway/readapi"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
@@ -87,6 +88,8 @@ func (g *Gateway) routes() *gin.Engine {
 	r.POST("/agent/kb/search", keyed(g.submits("kb.search", nil)))
 	r.GET("/agent/cache", keyed(g.routed(readapi.Cache)))
 	r.POST("/agent/cache/invalidate", keyed(g.submits("cache.invalidate", nil)))
+	r.POST("/agent/connections", keyed(g.connect))
+	r.DELETE("/agent/connections/:server", keyed(g.submits(catalog.TypeSkillDisconnect, disconnected)))
 	r.GET("/schemas/", by(g.listSchemas))
 	r.PUT("/schemas/:name", keyed(g.putSchema))
 	r.GET("/health", func(c *gin.Context) { c.JSON(http.StatusOK, gin.H{"status": Up}) })

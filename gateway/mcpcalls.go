@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
 	"time"
 
@@ -59,6 +60,8 @@ func (s *mcpServer) tool(t wire.Tool, do func(context.Context, *mcpCall) (*wire.
 		}
 		if err != nil {
 			switch {
+			case errors.As(err, new(wire.URLElicitationRequiredError)):
+				return nil, err
 			case clock.Stopping(ctx):
 				err = edge.Stopped(ctx, err)
 			case ctx.Err() != nil:
@@ -194,6 +197,9 @@ func (c *mcpCall) answer(ctx context.Context, a *intents.Answer) (*wire.CallTool
 	case o != nil && o.Status == intents.Done:
 		return withMeta(c.output(a), a.IntentID, a.Receipt, ""), nil
 	case o != nil:
+		if err := c.connectFirst(ctx, o); err != nil {
+			return nil, err
+		}
 		return withMeta(failed(a.IntentID, o.Code, o.Reason, "", map[string]any{"details": o.Result}), a.IntentID, a.Receipt, ""), nil
 	case a.Code == intents.ApprovalRequired:
 		r, err := c.hold(ctx, pendingApprovalOf(a))
@@ -207,6 +213,24 @@ func (c *mcpCall) answer(ctx context.Context, a *intents.Answer) (*wire.CallTool
 		more := map[string]any{"pointer": a.Pointer, "violations": a.Violations, "retry_after_sec": a.RetryAfter}
 		return withMeta(failed(a.IntentID, a.Code, a.Reason, a.Hint, more), a.IntentID, a.Receipt, ""), nil
 	}
+}
+
+// connectFirst is the error that has the client open the link of a call for a user who is not connected; nil: the
+// call has not failed for that, or the client opens no links.
+func (c *mcpCall) connectFirst(ctx context.Context, o *intents.Outcome) error {
+	var details map[string]any
+	_ = json.Unmarshal(o.Result, &details)
+	link, _ := details[catalog.ConnectDetail].(string)
+	client, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
+	if link == "" || !ok || server.IsModernRequest(ctx) {
+		return nil
+	}
+	if can := client.GetClientCapabilities().Elicitation; can == nil || can.URL == nil {
+		return nil
+	}
+	return wire.URLElicitationRequiredError{Elicitations: []wire.ElicitationParams{
+		{Mode: wire.ElicitationModeURL, Message: "Connect to the skill server, then call again.", ElicitationID: newID("connect"), URL: link},
+	}}
 }
 
 // output returns a tool's output: objects as structured content, too, and texts unchanged.

@@ -22,12 +22,14 @@ const (
 	IndexRuns       = "workflow_runs"
 	IndexWorkflows  = "agent_workflows" // what remote agents keep of sessions
 	IndexChunks     = "kb_chunks"
+
+	IndexConnections = "agent_connections" // users' sealed tokens for skill servers
 )
 
 // Indices are all of them. The first five are those that the requirements name.
 var Indices = []string{
 	IndexMemory, IndexSouls, IndexSessions, IndexPlans, IndexEvents,
-	IndexMessages, IndexMoments, IndexIntents, IndexSkillCalls, IndexSchemas, IndexWorkflows, IndexRuns, IndexChunks,
+	IndexMessages, IndexMoments, IndexIntents, IndexSkillCalls, IndexSchemas, IndexWorkflows, IndexRuns, IndexChunks, IndexConnections,
 }
 
 // Everybody is the reader of a tenant's knowledge. No user has that id.

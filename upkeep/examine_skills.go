@@ -48,6 +48,9 @@ func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 		}
 		return found(check, "a command, which was not started, so its tools and isolation were not checked (--start-servers starts it)")
 	}
+	if source.OAuth.Mode != "" {
+		return found(check, "its tools were not checked: that needs a token, which a running writ gets")
+	}
 	tools, err := e.tools(ctx, source)
 	if err != nil {
 		return warned(check, err.Error(), "writ up starts without it and asks it again: start it, or correct --skills")

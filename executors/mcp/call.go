@@ -98,6 +98,9 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	got, err := t.accept(ctx, res, meta.RetrySafe)
 	if got != nil {
 		got.Proof = c.proof("answer", meta)
+		if hide := c.opt.Hide; hide != nil { // nothing of a token reaches a model
+			got.Data, got.Text = []byte(hide(string(got.Data))), hide(got.Text)
+		}
 	}
 	return got, c.conceal(err)
 }

@@ -67,6 +67,13 @@ func Dial(ctx context.Context, src Source, opt Options) (*Client, error) {
 		src: src, opt: opt, log: opt.Log.With(slog.String("skill_server", src.Endpoint())),
 		hide: src.hider(), dialing: make(chan struct{}, 1), open: map[*conn]bool{},
 	}
+	for _, f := range src.HeaderFiles {
+		others := c.hide
+		c.hide = func(text string) string { return f.hide(others(text)) }
+	}
+	if own := c.hide; opt.Hide != nil {
+		c.hide = func(text string) string { return opt.Hide(own(text)) }
+	}
 	c.life, c.end = context.WithCancel(context.WithoutCancel(ctx))
 	c.asides = newAsides(c.log, c.hide)
 	cn, err := c.acquire(ctx)

@@ -30,6 +30,7 @@ var (
 	ErrChanged     = errors.New("skill differs from its pinned version") // the digest is another one
 	ErrNotOffered  = errors.New("the operation is not offered")          // of an OpenAPI document
 	ErrPrincipal   = errors.New("skill answered for another principal")  // an incident: never retried, never shown
+	ErrUnconnected = errors.New("the user is not connected to the server")
 )
 
 // Error is a failed request to a skill server.
@@ -43,6 +44,8 @@ type Error struct {
 	Unexplained bool
 	// Malformed reports that the answer violates the protocol.
 	Malformed bool
+	// Link is where the user connects, with ErrUnconnected.
+	Link string
 	// Barred reports that the server may not be called from here.
 	Barred bool
 	Err    error

@@ -36,7 +36,7 @@ var (
 
 // openHTTP prepares a connection; nothing is sent yet.
 func (c *Client) openHTTP(context.Context) (*conn, error) {
-	hc := egress.Client(limitTransport{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes})
+	hc := egress.Client(limitTransport{c.opt.RoundTripper, c.headers, c.opt.MaxBytes})
 	tr, err := transport.NewStreamableHTTP(c.src.URL,
 		transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {
@@ -46,10 +46,18 @@ func (c *Client) openHTTP(context.Context) (*conn, error) {
 	return &conn{rpc: rpc, dead: func() bool { return false }, close: func() { _ = rpc.Close() }}, nil
 }
 
+// headers are those of every request, as they are now.
+func (c *Client) headers() http.Header {
+	if c.opt.Header != nil {
+		return c.opt.Header
+	}
+	return c.src.headers()
+}
+
 // limitTransport adds the client's headers to requests and bounds responses.
 type limitTransport struct {
 	next   http.RoundTripper
-	header http.Header
+	header func() http.Header
 	limit  int64
 }
 
@@ -63,7 +71,7 @@ func (b limitTransport) RoundTrip(req *http.Request) (*http.Response, error) {
 	// Because of the Idempotency-Key, net/http would repeat a POST by itself when a
 	// reused connection breaks. Only Call repeats, by the skill's effect.
 	req.GetBody = nil
-	for name, values := range b.header {
+	for name, values := range b.header() {
 		if _, set := req.Header[name]; !set { // a header of the protocol wins
 			req.Header[name] = values
 		}

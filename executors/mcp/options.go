@@ -48,6 +48,9 @@ type Options struct {
 	// server that somebody else named gets egress.Transport, limited to what the operator allows.
 	RoundTripper http.RoundTripper
 
+	// Hide removes secrets that are not of the source from texts of the server; nil: there are none.
+	Hide func(string) string
+
 	// Isolation starts the process of a source that is a command; nil: it is a plain child, which
 	// sees everything that we see.
 	Isolation *Isolation
@@ -62,9 +65,6 @@ func (o Options) withDefaults(src Source) Options {
 	}
 	if o.Timeout <= 0 {
 		o.Timeout = cmp.Or(src.Timeout, DefaultTimeout)
-	}
-	if o.Header == nil {
-		o.Header = src.Header
 	}
 	if o.StartTimeout <= 0 && src.URL == "" {
 		o.StartTimeout = DefaultStartTimeout

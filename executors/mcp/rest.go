@@ -35,7 +35,7 @@ var _ transport.Interface = (*rest)(nil)
 
 // openREST prepares a connection; nothing is sent yet.
 func (c *Client) openREST(context.Context) (*conn, error) {
-	r := &rest{src: c.src, http: egress.Client(limitTransport{c.opt.RoundTripper, c.opt.Header, c.opt.MaxBytes})}
+	r := &rest{src: c.src, http: egress.Client(limitTransport{c.opt.RoundTripper, c.headers, c.opt.MaxBytes})}
 	rpc := client.NewClient(r)
 	return &conn{rpc: rpc, dead: func() bool { return false }, close: func() { _ = rpc.Close() }}, nil
 }

@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"log/slog"
 	"net/http"
+	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 )
@@ -49,5 +51,33 @@ func TestSourceHeaders(t *testing.T) {
 	res, err := c.Call(t.Context(), "echo", nil, CallMeta{})
 	if err != nil || !strings.Contains(string(res.Data), "Bearer of the source") {
 		t.Errorf("answered %v, error %v", res, err)
+	}
+}
+
+// TestHeaderFileChanges: a header that stands in a file is read again when that has changed, and an empty file
+// changes nothing. What the server says of any of the values is hidden.
+func TestHeaderFileChanges(t *testing.T) {
+	var got string
+	src := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		got = r.Header.Get("Authorization")
+		http.Error(w, "bad credentials: "+got, http.StatusBadGateway)
+	}))
+	file := filepath.Join(t.TempDir(), "token")
+	write := func(value string) {
+		if err := os.WriteFile(file, []byte(value+"\n"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write("Bearer first-one")
+	src, err := parsed(t, fmt.Sprintf("{name: a, url: %q, headers: {Authorization: {file: %q}}}", src.URL, file), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []struct{ value, want string }{{"Bearer first-one", "Bearer first-one"}, {"Bearer second", "Bearer second"}, {"", "Bearer second"}} {
+		write(step.value)
+		_, err := Dial(t.Context(), src, Options{Retries: -1})
+		if err == nil || got != step.want || strings.Contains(err.Error(), step.want) {
+			t.Errorf("sent %q, error = %v, want %q", got, err, step.want)
+		}
 	}
 }

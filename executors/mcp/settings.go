@@ -29,9 +29,11 @@ type Settings struct {
 	Plain     bool              // isolation: none: a plain child, which sees everything that we see
 	Effects   map[string]string // by tool, whatever it declares itself
 	Header    http.Header       // of every HTTP request
-	Timeout   time.Duration     // of one call; 0: DefaultTimeout
-	RPM       int               // calls a minute; 0: any number
-	Tenants   []string          // that see its skills; nil: all
+	// HeaderFiles are the files of headers, by name.
+	HeaderFiles map[string]*SecretFile
+	Timeout     time.Duration // of one call; 0: DefaultTimeout
+	RPM         int           // calls a minute; 0: any number
+	Tenants     []string      // that see its skills; nil: all
 	// Trust means that the operator trusts the hints of the server's tools. A hint of any other
 	// server is a claim that people are shown and that has no effect.
 	Trust bool
@@ -39,6 +41,8 @@ type Settings struct {
 	OpenWorld *bool
 	// PrincipalKey is a secret that the server shares, see CallMeta.Principal; nil: none.
 	PrincipalKey []byte
+	// OAuth is how requests to the server are authorized by OAuth; no mode: they are not.
+	OAuth OAuth
 	// Secrets are values, or parts of them, that neither logs nor errors show, even where
 	// the server itself does.
 	Secrets []string
@@ -78,8 +82,16 @@ var members = map[string]member{
 	"tenants":     {"", func(s *entry, n *yaml.Node) error { return list(n, "tenants: leave it out for all", s.addTenant) }},
 	"timeout_sec": {"", wholeNumber(int(DefaultTimeout/time.Second), func(s *entry, n int) { s.Timeout = time.Duration(n) * time.Second })},
 	"rpm":         {"", wholeNumber(maxRPM, func(s *entry, n int) { s.RPM = n })},
-	"effects":     {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addEffect) }},
-	"trust":       {"", either("true", "false", func(s *entry) *bool { return &s.Trust })},
+	"auth":        {"url", text((*entry).setAuth)},
+	"issuer":      {"url", text(func(s *entry, text string) (err error) { s.OAuth.Issuer, err = parseURL(text); return err })},
+	"client_id":   {"url", text(func(s *entry, text string) error { s.OAuth.ClientID = text; return nil })},
+	"client_secret": {"url", func(s *entry, n *yaml.Node) error {
+		s.OAuth.SecretFile = secretFile(n)
+		return s.value(n, (*entry).setClientSecret)
+	}},
+	"scopes":  {"url", text(func(s *entry, text string) error { s.OAuth.Scopes = strings.Fields(text); return nil })},
+	"effects": {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addEffect) }},
+	"trust":   {"", either("true", "false", func(s *entry) *bool { return &s.Trust })},
 	"open_world": {"", func(s *entry, n *yaml.Node) error {
 		s.OpenWorld = new(bool)
 		return either("true", "false", func(s *entry) *bool { return s.OpenWorld })(s, n)
@@ -89,7 +101,18 @@ var members = map[string]member{
 	}},
 	"openapi": {"url", text((*entry).setOpenAPI)},
 	"headers": {"url", func(s *entry, n *yaml.Node) error {
-		return s.values(n, headerName, "a header's name has letters, digits and -", (*entry).addHeader)
+		if err := s.values(n, headerName, "a header's name has letters, digits and -", (*entry).addHeader); err != nil {
+			return err
+		}
+		return pairs(n, func(name string, n *yaml.Node) error {
+			if f := secretFile(n); f != nil {
+				if s.HeaderFiles == nil {
+					s.HeaderFiles = map[string]*SecretFile{}
+				}
+				s.HeaderFiles[http.CanonicalHeaderKey(name)] = f
+			}
+			return nil
+		})
 	}},
 	"env": {"command", func(s *entry, n *yaml.Node) error {
 		return s.values(n, variableName, "a variable's name has letters, digits and _", (*entry).addEnv)
@@ -124,6 +147,9 @@ func readServer(n *yaml.Node, getenv func(string) string) (Source, error) {
 	}
 	if s.OpenAPI != "" && s.PrincipalKey != nil {
 		return Source{}, errors.New(".principal_hmac: is for servers that speak MCP, and this one has openapi: leave it out")
+	}
+	if err := s.checkAuth(); err != nil {
+		return Source{}, err
 	}
 	kind := "url"
 	if s.URL == "" {
@@ -312,6 +338,14 @@ func (s *entry) value(n *yaml.Node, set func(s *entry, text string) error) (err 
 		}
 		return set(s, text)
 	})(s, n)
+}
+
+// secretFile is the file of a value; nil: the value is a text.
+func secretFile(n *yaml.Node) *SecretFile {
+	if n = follow(n); n.Kind != yaml.MappingNode || len(n.Content) != 2 {
+		return nil
+	}
+	return &SecretFile{Path: follow(n.Content[1]).Value}
 }
 
 // fileValue reads a value that stands in a file.

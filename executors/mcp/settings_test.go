@@ -75,7 +75,7 @@ principal_hmac: {file: ` + secret + `}
 // TestParseServerRefuses: each refusal names the member and what to do, and no value.
 func TestParseServerRefuses(t *testing.T) {
 	for _, tt := range []struct{ name, entry, says string }{
-		{"an unknown member", "{name: a, url: https://a/, header: {X: hunter2}}", ".header: there is no such member: there are command, effects,"},
+		{"an unknown member", "{name: a, url: https://a/, header: {X: hunter2}}", ".header: there is no such member: there are auth, client_id, client_secret, command, effects,"},
 		{"no name", "{url: https://a/}", ".name: is missing"},
 		{"neither url nor command", "{name: a}", ": has neither url nor command: give"},
 		{"both", "{name: a, url: https://a/, command: x}", ": has both url and command: leave one"},

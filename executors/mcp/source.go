@@ -63,8 +63,8 @@ func ParseURL(s string) (Source, error) {
 const membersEnd = "--"
 
 // shortMembers are those that the short form can have. Others can read a command line, so it has no
-// headers and no principal_hmac.
-var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "open_world"}
+// headers, client_secret or principal_hmac.
+var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "open_world", "auth", "issuer", "client_id", "scopes"}
 
 // longForm makes the mapping of a short form. A command without members may contain "--" itself.
 func longForm(s string) (*yaml.Node, error) {
@@ -76,7 +76,7 @@ func longForm(s string) (*yaml.Node, error) {
 		return mapping(), err
 	}
 	n, place := mapping(), words
-	if key, _, ok := strings.Cut(words[0], "="); ok && slices.Contains(append(shortMembers, "header", "headers", "principal_hmac"), key) {
+	if key, _, ok := strings.Cut(words[0], "="); ok && slices.Contains(append(shortMembers, "header", "headers", "principal_hmac", "client_secret"), key) {
 		end := slices.Index(words, membersEnd)
 		if end < 0 && slices.ContainsFunc(words, func(w string) bool { return strings.HasPrefix(w, "openapi=") }) {
 			end = len(words) // its url is a member, too
@@ -128,7 +128,7 @@ func addMember(n *yaml.Node, text string) error {
 		within(n, "tenants", yaml.SequenceNode, word(value))
 	default:
 		if !slices.Contains(shortMembers, key) {
-			return fmt.Errorf("no %q stands in front of --: there are %s; headers and principal_hmac stand in the configuration file, because others can read a command line: see docs/skills.md", visible.Line(key, maxServerName), strings.Join(shortMembers, ", "))
+			return fmt.Errorf("no %q stands in front of --: there are %s; headers, client_secret and principal_hmac stand in the configuration file, because others can read a command line: see docs/skills.md", visible.Line(key, maxServerName), strings.Join(shortMembers, ", "))
 		}
 		n.Content = append(n.Content, word(key), word(value))
 	}
@@ -198,8 +198,8 @@ func (s Source) Endpoint() string {
 	return (&url.URL{Scheme: u.Scheme, Host: u.Host, Path: u.Path}).String()
 }
 
-// Server identifies the server: the configured name and the origin, which is the
-// endpoint of a URL or the command line of a process. It is part of the digest of each
+// Server identifies the server: the configured name, the origin, which is the
+// endpoint of a URL or the command line of a process, and with OAuth who issues the tokens. It is part of the digest of each
 // tool, so that an approval binds the server too: the same tool of another server is
 // another version. It may contain secrets of a command line and is for digests only.
 func (s Source) Server() string {
@@ -210,7 +210,9 @@ func (s Source) Server() string {
 	raw, err := json.Marshal(struct {
 		Name   string `json:"name"`
 		Origin any    `json:"origin"`
-	}{s.Name, origin})
+		Auth   string `json:"auth,omitempty"`
+		Issuer string `json:"issuer,omitempty"`
+	}{s.Name, origin, s.OAuth.Mode, s.OAuth.Issuer})
 	if err != nil {
 		return "" // texts always marshal
 	}

@@ -44,6 +44,9 @@ func (s *skills) call(ctx context.Context, o *executors.Intent, args catalog.Ski
 	if err != nil {
 		return nil, err
 	}
+	if skill.server.parent != nil {
+		pin.Shared = false // another user might not get the answer
+	}
 	input, err := s.input(ctx, o, skill, args)
 	if err != nil {
 		return nil, err
@@ -126,6 +129,9 @@ func (s *skills) send(ctx context.Context, in invocation, key string) (*executor
 	res, err := exchange(o, true, func() (*mcp.Result, error) { return client.Call(ctx, in.skill.Name, in.input, s.meta(in)) })
 	if err != nil {
 		span.SetAttributes(tracing.Error.String("tool"))
+	}
+	if errors.Is(err, mcp.ErrRefused) || errors.Is(err, mcp.ErrUnconnected) {
+		s.Registry.reopen(in.skill.server)
 	}
 	span.End()
 	in.took = s.Now().Sub(began)

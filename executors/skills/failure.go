@@ -10,6 +10,7 @@ import (
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 )
 
@@ -50,6 +51,8 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 		s.Log.LogAttrs(ctx, slog.LevelError, "security incident: a skill answered for another user, and nothing of it was shown: look at its server and its credentials, and take the server out of the configuration meanwhile",
 			slog.String("skill", in.pin.Skill), slog.String("server", in.skill.Server), slog.String("intent_id", in.intent.ID))
 		return executors.Fail(intents.ExecutorFailed, "data unavailable").WithEvent("skill.principal_mismatch", map[string]any{"skill_id": in.pin.Skill})
+	case errors.Is(e, mcp.ErrUnconnected):
+		return connectFirst(e)
 	case errors.Is(e, mcp.ErrChanged):
 		return executors.Fail(intents.ExecutorFailed, "manifest changed: approve the new version")
 	case errors.Is(e, mcp.ErrTooLarge):
@@ -71,6 +74,11 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 	}
 	f.Retryable = false // the client has repeated it already
 	return f
+}
+
+// connectFirst is the failure of a call for a user who is not connected to the server. Nothing was sent.
+func connectFirst(e *mcp.Error) *executors.Failure {
+	return executors.Fail(intents.MalformedArgs, e.Reason).WithDetails(map[string]string{catalog.ConnectDetail: e.Link})
 }
 
 // mayHaveRun reports whether the tool may have had its effect: it received the call, did not report

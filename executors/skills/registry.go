@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // listingWait bounds the wait for all servers together.
@@ -55,20 +56,23 @@ func (r *Registry) Add(name string, terms Terms, open func(ctx context.Context) 
 	return nil
 }
 
-// Skills lists the skills of all servers that answer within listingWait, by server and
+// Skills lists the skills of all servers that answer a user within listingWait, by server and
 // in its order, including those that cannot be used (Err). The error names the servers
 // that do not answer. One that failed is asked again after a pause, which grows, so
 // that it does not delay every listing.
-func (r *Registry) Skills(ctx context.Context) ([]Skill, error) {
+func (r *Registry) Skills(ctx context.Context, who intents.Principal) ([]Skill, error) {
 	ctx, cancel := context.WithTimeout(ctx, listingWait)
 	defer cancel()
-	servers := r.all()
+	servers := r.all(who)
 	lists, errs := make([][]Skill, len(servers)), make([]error, len(servers))
 	var asked sync.WaitGroup
 	for i, s := range servers {
 		asked.Go(func() {
 			if errs[i] = s.resting(r.now()); errs[i] == nil {
 				lists[i], errs[i] = r.list(ctx, s, listingAge)
+			}
+			if known := s.inherited(); errs[i] != nil && len(known) > 0 {
+				lists[i], errs[i] = known, nil
 			}
 		})
 	}
@@ -83,7 +87,10 @@ const firstListing = 30 * time.Second
 // connection, and for long for one that is slow to list.
 func (r *Registry) Await(ctx context.Context) {
 	var asked sync.WaitGroup
-	for _, s := range r.all() {
+	for _, s := range r.all(intents.Principal{}) {
+		if s.openFor != nil {
+			continue
+		}
 		asked.Go(func() {
 			soon, cancel := context.WithTimeout(ctx, listingWait)
 			defer cancel()
@@ -98,18 +105,23 @@ func (r *Registry) Await(ctx context.Context) {
 	asked.Wait()
 }
 
-func (r *Registry) all() []*server {
+// all servers, those of each user as the user's own.
+func (r *Registry) all(who intents.Principal) []*server {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	return slices.Clone(r.servers)
+	out := slices.Clone(r.servers)
+	for i, s := range out {
+		out[i] = r.own(s, who)
+	}
+	return out
 }
 
-// Find looks on a tenant's servers for the skill of a pin in the version that was
+// Find looks on the servers of a user's tenant for the skill of a pin in the version that was
 // approved, else in any. Before a skill counts as missing, all of these servers are listed
 // again; err names those that could not be asked. Find returns with the first match, so
 // that a server that hangs does not delay the skills of others.
-func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s Skill, found bool, err error) {
-	servers := slices.DeleteFunc(r.all(), func(s *server) bool { return !s.terms.serves(tenant) })
+func (r *Registry) Find(ctx context.Context, who intents.Principal, pin intents.Pin) (s Skill, found bool, err error) {
+	servers := slices.DeleteFunc(r.all(who), func(s *server) bool { return !s.terms.serves(who.Tenant) })
 	for _, one := range servers {
 		if skills, ok := one.known(r.now(), listingAge); ok {
 			if s, approved, _ := pick(skills, pin); approved {
@@ -127,6 +139,9 @@ func (r *Registry) Find(ctx context.Context, tenant string, pin intents.Pin) (s 
 	for _, one := range servers {
 		r.working.Go(func() {
 			skills, err := r.list(ctx, one, 0)
+			if err != nil {
+				skills = one.inherited()
+			}
 			answers <- answer{skills, err}
 		})
 	}
@@ -175,6 +190,9 @@ func (r *Registry) Close() error {
 	var closing sync.WaitGroup // side by side: each may take a moment to end
 	for i, s := range r.servers {
 		closing.Go(func() { errs[i] = s.close() })
+		for _, own := range s.ofUsers() {
+			closing.Go(func() { _ = own.close() })
+		}
 	}
 	closing.Wait()
 	return errors.Join(errs...)
@@ -208,6 +226,12 @@ type server struct {
 	terms Terms
 	open  func(ctx context.Context) (Server, error)
 
+	// Where each user has a connection of their own, a server stands for all of them and is not asked itself. Each
+	// user's is a server, too.
+	openFor func(ctx context.Context, who intents.Principal) (Server, error)
+	users   *ratelimit.Table[*server] // guarded by the registry's mu
+	parent  *server
+
 	listing, opening singleflight.Group // callers share one listing, and one attempt to connect
 
 	mu           sync.Mutex
@@ -225,7 +249,8 @@ type server struct {
 // list returns a server's tools, no older than age. Callers share a listing under way, which
 // continues when a caller gives up, so that a slow server is eventually listed.
 func (r *Registry) list(ctx context.Context, s *server, age time.Duration) ([]Skill, error) {
-	if skills, ok := s.known(r.now(), age); ok {
+	skills, ok := s.known(r.now(), age)
+	if ok || s.openFor != nil {
 		return skills, nil
 	}
 	done := s.listing.DoChan("", func() (any, error) {
@@ -267,6 +292,7 @@ func (r *Registry) listNow(s *server) ([]Skill, error) {
 	defer s.mu.Unlock()
 	s.service, s.listingSince = own == 2, time.Time{}
 	s.skills, s.listed, s.failures, s.problem = skills, r.now(), 0, nil
+	s.teach()
 	return skills, nil
 }
 
@@ -373,7 +399,7 @@ type Health struct {
 // Health of all servers, by name.
 func (r *Registry) Health() []Health {
 	var out []Health
-	for _, s := range r.all() {
+	for _, s := range r.all(intents.Principal{}) {
 		s.mu.Lock()
 		out = append(out, Health{Name: s.name, Tools: len(s.skills), Err: s.problem})
 		s.mu.Unlock()

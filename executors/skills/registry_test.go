@@ -25,7 +25,7 @@ import (
 // ids approves everything that the servers declare now, under ids.
 func (b *bench) ids(t *testing.T) map[string]intents.Pin {
 	t.Helper()
-	all, err := b.registry.Skills(t.Context())
+	all, err := b.registry.Skills(t.Context(), intents.Principal{})
 	if err != nil {
 		t.Fatal(err)
 	}

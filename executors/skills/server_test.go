@@ -141,7 +141,7 @@ func open(t *testing.T, sites map[string]*site) *bench {
 // pins approves everything that the servers declare now.
 func (b *bench) pins(t *testing.T, effect string) []intents.Pin {
 	t.Helper()
-	all, err := b.registry.Skills(t.Context())
+	all, err := b.registry.Skills(t.Context(), intents.Principal{})
 	if err != nil {
 		t.Fatal(err)
 	}

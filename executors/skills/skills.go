@@ -11,7 +11,9 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"errors"
 	"log/slog"
+	"maps"
 	"slices"
 	"strings"
 	"time"
@@ -57,6 +59,7 @@ func (s Skill) For(tenant string) bool { return s.server.terms.serves(tenant) }
 type Terms struct {
 	Tenants []string           // tenants that see its skills; nil: all
 	Calls   *ratelimit.Limiter // of its tools; nil: any number
+	Renews  bool               // a new connection has new credentials
 }
 
 func (t Terms) serves(tenant string) bool {
@@ -74,16 +77,20 @@ type Config struct {
 	// For remote agents: their session data, and how to reach one at its endpoint.
 	Workflows Workflows
 	Dial      func(ctx context.Context, endpoint string) (RemoteAgent, error)
+
+	Connections map[string]executors.Handler // of the intents about connections of users
 }
 
 // Handlers of the executor.
 func Handlers(cfg Config) map[string]executors.Handler {
 	cfg.Log = cmp.Or(cfg.Log, slog.New(slog.DiscardHandler))
 	s := &skills{Config: cfg, cache: cmp.Or(cfg.Cache, NewCache(cfg.Now))}
-	return map[string]executors.Handler{
+	all := map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
 		"cache.invalidate": executors.WithArgs(s.invalidate),
 	}
+	maps.Copy(all, cfg.Connections)
+	return all
 }
 
 type skills struct {
@@ -106,7 +113,7 @@ const (
 // skills; if none answers, the intent fails.
 func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.SkillFind) (*executors.Result, error) {
 	args.Limit = cmp.Or(args.Limit, defaultFound)
-	live, err := s.Registry.Skills(ctx)
+	live, err := s.Registry.Skills(ctx, o.Ticket.Actor)
 	if err != nil && len(live) == 0 {
 		return nil, unreachable(ctx, err)
 	}
@@ -197,7 +204,7 @@ func (s *skills) approved(ctx context.Context, o *executors.Intent, name string)
 		return Skill{}, intents.Pin{}, executors.Fail(intents.PolicyDenied, "the skill is not approved for this tenant")
 	}
 	pin := o.Ticket.Pins[i]
-	skill, found, err := s.Registry.Find(ctx, o.Ticket.Actor.Tenant, pin)
+	skill, found, err := s.Registry.Find(ctx, o.Ticket.Actor, pin)
 	switch {
 	case found && skill.Err != nil:
 		return Skill{}, pin, executors.Fail(intents.ExecutorFailed, "the skill's manifest cannot be used")
@@ -223,6 +230,9 @@ func serverOf(skill Skill, pin intents.Pin) string {
 func unreachable(ctx context.Context, err error) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
+	}
+	if e, ok := errors.AsType[*mcp.Error](err); ok && errors.Is(e.Kind, mcp.ErrUnconnected) {
+		return connectFirst(e)
 	}
 	return executors.Unavailable("the skill server does not answer", err)
 }

@@ -394,7 +394,7 @@ func TestRegistry(t *testing.T) {
 	}
 	one.become(down)
 	b.clock.Add(60)
-	all, err := b.registry.Skills(t.Context())
+	all, err := b.registry.Skills(t.Context(), intents.Principal{})
 	if err == nil || !strings.Contains(err.Error(), "skill server a") || len(all) != 1 || all[0].Server != "b" {
 		t.Errorf("one of two down: %d skills, %v", len(all), err)
 	}
@@ -414,11 +414,11 @@ func TestRegistrySlowStart(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	go func() { <-begun; cancel() }()
-	if _, err := r.Skills(ctx); err == nil {
+	if _, err := r.Skills(ctx, intents.Principal{}); err == nil {
 		t.Error("a server that has not started answered")
 	}
 	close(goOn)
-	if all, err := r.Skills(t.Context()); err != nil || len(all) != 1 {
+	if all, err := r.Skills(t.Context(), intents.Principal{}); err != nil || len(all) != 1 {
 		t.Errorf("%d skills, %v", len(all), err)
 	}
 	if err := r.Close(); err != nil {
@@ -427,7 +427,7 @@ func TestRegistrySlowStart(t *testing.T) {
 	if len(begun) > 0 {
 		t.Error("it was started twice")
 	}
-	if _, err := r.Skills(t.Context()); err == nil {
+	if _, err := r.Skills(t.Context(), intents.Principal{}); err == nil {
 		t.Error("a closed registry answers")
 	}
 }

@@ -10,6 +10,8 @@ import (
 	"sync"
 	"sync/atomic"
 	"testing"
+
+	"aob.dev/writ/intents"
 )
 
 // TestSlowListing: a listing that takes longer than a caller waits goes on, serves all who wait
@@ -35,7 +37,7 @@ func TestSlowListing(t *testing.T) {
 	ctx, giveUp := context.WithCancel(t.Context())
 	for range 20 {
 		callers.Go(func() {
-			if found, err := b.registry.Skills(ctx); !errors.Is(err, context.Canceled) || len(found) != 0 {
+			if found, err := b.registry.Skills(ctx, intents.Principal{}); !errors.Is(err, context.Canceled) || len(found) != 0 {
 				t.Errorf("found %v, error %v", found, err)
 			}
 		})
@@ -45,7 +47,7 @@ func TestSlowListing(t *testing.T) {
 	callers.Wait()
 	close(release)
 	b.registry.Await(t.Context())
-	found, err := b.registry.Skills(t.Context())
+	found, err := b.registry.Skills(t.Context(), intents.Principal{})
 	if err != nil || len(found) != 1 || lists.Load() != 1 {
 		t.Errorf("found %v after %d listings, error %v", found, lists.Load(), err)
 	}

@@ -47,6 +47,9 @@ func (c *Console) serve(ctx context.Context, who credentials, method, path strin
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}
+	if who.secure {
+		r.Header.Set("X-Forwarded-Proto", "https")
+	}
 	if who.user != "" {
 		r.Header.Set("X-User-Id", who.user)
 	}

@@ -7,6 +7,7 @@
 //	/console/approvals        pending approvals; …/{intent_id}: one, to decide it
 //	/console/intents/{id}      an intent with signature, policy, outcome, receipt and proof
 //	/console/agents           agents and skills
+//	/console/connect/{link}   connect to a skill server
 //	/console/policies         rules that fired, explanations
 //	/console/record           search, bundle, checkpoint
 //	/console/health           stores, breakers, and the cost of models
@@ -28,6 +29,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/ratelimit"
 )
@@ -115,6 +117,7 @@ func (c *Console) Handler() http.Handler {
 	m.HandleFunc("GET /console/login", c.showLogin)
 	m.HandleFunc("POST /console/login", c.login)
 	m.Handle("POST /console/logout", c.page("login", c.logout))
+	m.HandleFunc("GET "+catalog.ConnectReturn, c.connected)
 	m.Handle("GET /console", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
 	m.Handle("GET /console/{$}", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
 	for pattern, p := range map[string]struct {
@@ -133,6 +136,9 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/agents":                {"agents", c.agents},
 		"GET /console/skills/{name}":         {"skill", c.skill},
 		"POST /console/skills/{name}":        {"skill", c.approveSkill},
+		"GET /console/connect/{link}":        {"connect", c.showConnect},
+		"POST /console/connect/{link}":       {"connect", c.beginConnect},
+		"GET /console/connected/end":         {"connect", c.endConnect},
 		"GET /console/policies":              {"policies", c.policies},
 		"GET /console/policies/explain/{id}": {"explain", c.explain},
 		"GET /console/record":                {"record", c.record},

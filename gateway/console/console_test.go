@@ -72,6 +72,7 @@ func bodies() map[string]any {
 		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "intent": &intentPage{},
 		"approvals": &bus.ApprovalsReply{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
 		"policies": &policiesPage{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
+		"connect": &connectPage{}, "onward": &onward{},
 	}
 }
 

@@ -31,6 +31,7 @@ var shares = ratelimit.Shares{All: maxSessions, Tenant: 2000, Key: 200}
 type credentials struct {
 	key, user, address string
 	entering           bool // the API counts the request as one of that user
+	secure             bool // people come by TLS to this process
 }
 
 // session of a person. It ends with its key: each page asks the API for the key's user.
@@ -146,7 +147,7 @@ func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
 
 // login opens a session for the owner of an API key. Wrong keys count against their address.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
-	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr, true}}
+	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr, true, r.TLS != nil}}
 	var found keyInfo
 	to := next(r.PostFormValue("next"))
 	if err := c.ask(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, &found); err != nil {

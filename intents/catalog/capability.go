@@ -28,8 +28,8 @@ func (r Row) CapabilitiesFor(args json.RawMessage, user string) []string {
 
 // Needs is the capability that an intent of the row needs, with the resource where the
 // arguments decide it: of one that names an agent or a workflow to run the one that names it;
-// of a soul or knowledge the one that names the owner, since one's own is less than the tenant's; and
-// of a memory for the whole tenant the one for that.
+// of a soul or knowledge the one that names the owner, since one's own is less than the tenant's; of a
+// memory for the whole tenant the one for that; of a connection that of another user is more.
 func (r Row) Needs(args json.RawMessage, user string) string {
 	var a struct {
 		Agent      string `json:"agent"`
@@ -43,6 +43,11 @@ func (r Row) Needs(args json.RawMessage, user string) string {
 			return r.Capability + ":own"
 		}
 		return r.Capability + ":tenant"
+	case TypeSkillDisconnect:
+		if json.Unmarshal(args, &a) != nil || a.UserID != "" && a.UserID != user {
+			return CapabilityDisconnectOthers
+		}
+		return r.Capability
 	case "write_memory":
 		if json.Unmarshal(args, &a) != nil || a.Scope == "tenant" {
 			return CapabilityTenantMemory
@@ -100,7 +105,7 @@ func (c *Catalog) knownVerbs() map[string][]string {
 	for _, r := range c.Rows() {
 		add(r.Capability)
 	}
-	for _, capability := range slices.Concat(readers, later) {
+	for _, capability := range slices.Concat(readers, later, []string{CapabilityDisconnectOthers}) {
 		add(capability)
 	}
 	return verbs

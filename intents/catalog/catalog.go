@@ -131,7 +131,7 @@ type Catalog struct {
 	digest              func() string
 }
 
-var builtin = newCatalog(slices.Concat(planRows, workflowRows, askRows, memoryRows, fileRows, pythonRows, skillRows, sessionRows, artifactRows, knowledgeRows, cacheRows, approvalRows, registryRows, adminRows, auditRows, scheduleRows, logRows))
+var builtin = newCatalog(slices.Concat(planRows, workflowRows, askRows, memoryRows, fileRows, pythonRows, skillRows, connectionRows, sessionRows, artifactRows, knowledgeRows, cacheRows, approvalRows, registryRows, adminRows, auditRows, scheduleRows, logRows))
 
 // Builtin is the catalog without vendors' rows.
 func Builtin() *Catalog { return builtin }

@@ -2,11 +2,13 @@ package cli
 
 import (
 	"fmt"
+	"net/http"
 	"strings"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/state"
 )
@@ -240,6 +242,12 @@ var skillRows = []row{
 		make: skillDiff,
 	},
 	{use: "list", short: "List approved skills, from the record of the data directory, and those that wait for an approval", make: skillList},
+	{use: "connect SERVER", short: "Get a link at which you connect to a skill server under your own account", make: asks(request[connecting]{
+		method: http.MethodPost, path: "/agent/connections", body: connectTo, text: shown[connecting]("connect.link"),
+	})},
+	{use: "disconnect SERVER", short: "End your connection to a skill server, or with --of somebody's", make: asks(request[catalog.SkillDisconnectResult]{
+		method: http.MethodDelete, path: "/agent/connections/{}", query: []param{{flag: "of", member: "user_id", help: "user whose connection to end, which needs admin:connections (default: yours)"}}, text: disconnectedText,
+	})},
 	{use: "cache", short: "Count and clear kept answers of skills", group: cacheRows},
 }
 

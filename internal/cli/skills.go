@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"strings"
+	"time"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
 	"golang.org/x/term"
@@ -88,6 +89,27 @@ func cacheClear(c *command) func(args []string) (any, error) {
 		}
 		return catalog.CacheInvalidate{Scope: args[0], Key: args[1]}, err
 	}
+}
+
+// connecting is a link to connect at.
+type connecting struct {
+	catalog.SkillConnectResult
+	URL   string    `json:"url"`
+	Until time.Time `json:"until"`
+}
+
+func connectTo(*command) func(args []string) (any, error) {
+	return func(args []string) (any, error) { return map[string]string{"server": args[0]}, nil }
+}
+
+func disconnectedText(args []string, got catalog.SkillDisconnectResult) string {
+	switch {
+	case !got.Removed:
+		return "there was no connection to " + args[0] + "\n"
+	case !got.Revoked:
+		return "disconnected from " + args[0] + "; its authorization server has not confirmed that the tokens end: end writ's access there, too\n"
+	}
+	return "disconnected from " + args[0] + ", and its authorization server has ended the tokens\n"
 }
 
 // skillVersions are a skill's approved version and the version that is declared now.

@@ -32,7 +32,13 @@ var libraries = map[string]struct {
 	"github.com/mark3labs/mcp-go/client": {makers: map[string]string{
 		"NewStreamableHttpClient": "WithHTTPBasicClient", "NewSSEMCPClient": "", "NewOAuthStreamableHttpClient": "", "NewOAuthSSEClient": "", "NewStdioMCPClient": "",
 	}},
-	"github.com/mark3labs/mcp-go/client/transport":                      {makers: map[string]string{"NewStreamableHTTP": "WithHTTPBasicClient", "NewSSE": ""}},
+	"github.com/mark3labs/mcp-go/client/transport": {makers: map[string]string{"NewStreamableHTTP": "WithHTTPBasicClient", "NewSSE": ""}},
+	"github.com/modelcontextprotocol/go-sdk/auth":  {makers: map[string]string{"GetAuthServerMetadata": "s.http"}},
+	"github.com/modelcontextprotocol/go-sdk/oauthex": {makers: map[string]string{
+		"GetProtectedResourceMetadata": "s.http", "GetAuthServerMeta": "s.http", "RegisterClient": "s.http", "ExchangeToken": "s.http",
+	}},
+	"golang.org/x/oauth2":                                               {makers: map[string]string{"Config": "oauth2.HTTPClient", "NewClient": ""}},
+	"golang.org/x/oauth2/clientcredentials":                             {makers: map[string]string{"Config": "oauth2.HTTPClient"}},
 	"github.com/minio/minio-go/v7":                                      {makers: map[string]string{"New": "Transport", "NewCore": "Transport", "DefaultTransport": ""}},
 	"github.com/minio/minio-go/v7/pkg/credentials":                      {makers: map[string]string{"NewIAM": "", "NewSTSAssumeRole": "", "NewSTSWebIdentity": ""}},
 	"github.com/openai/openai-go/v3":                                    {makers: map[string]string{"NewClient": "WithHTTPClient", "NewChatCompletionService": "WithHTTPClient"}},

@@ -295,7 +295,7 @@ func (c *testCell) copied(cfg Config, put func()) {
 // approve the tools of a skill server, as an operator does.
 func (c *testCell) approve(skilled *Node, gateway string) {
 	c.Helper()
-	found, errs := skilled.registry.Skills(c.Context())
+	found, errs := skilled.registry.Skills(c.Context(), intents.Principal{})
 	if len(found) == 0 {
 		c.Fatalf("no skills: %v", errs)
 	}

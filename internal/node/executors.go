@@ -63,7 +63,7 @@ func (n *Node) startExecutors(g *group) error {
 			n.answers = skills.NewCache(n.cfg.Now)
 			return skills.Handlers(skills.Config{
 				Registry: n.registry, Blobs: n.blobs, Cache: n.answers, Now: n.cfg.Now, Log: n.cfg.Log,
-				Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(),
+				Workflows: sessions.Workflows{Documents: n.documents, Now: n.cfg.Now}, Dial: n.agentDialer(), Connections: n.connections.Handlers(),
 			})
 		}),
 	} {

@@ -21,6 +21,7 @@ import (
 	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/cell"
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/oauth"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/executors/skills/approval"
@@ -155,6 +156,9 @@ type Node struct {
 	noSandbox string // why there is none
 	registry  *skills.Registry
 	skills    *approval.Watcher
+
+	connections *oauth.Connections
+
 	agents    *agents.Watcher
 	servers   *sandbox.Servers
 	policy    *policies.Live

@@ -9,6 +9,8 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"aob.dev/writ/intents"
 )
 
 // spyVar makes this program a skill server over its standard streams that looks
@@ -85,7 +87,7 @@ func lookAround(t *testing.T, settings string) (*Node, *messages, []string) {
 	cfg.Skills = []string{fmt.Sprintf("%s env=%s=%s -- %q", settings, spyVar, cfg.Dir, self)}
 	n := open(t, cfg)
 	run(t, n)
-	found, err := n.registry.Skills(t.Context())
+	found, err := n.registry.Skills(t.Context(), intents.Principal{})
 	if err != nil {
 		return n, log, nil
 	}

@@ -10,9 +10,11 @@ import (
 	"time"
 
 	"aob.dev/writ/executors/mcp"
+	"aob.dev/writ/executors/oauth"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/executors/skills/approval"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/egress"
@@ -98,17 +100,60 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 	if source.RPM > 0 {
 		terms.Calls = ratelimit.New(source.RPM, time.Minute, ratelimit.Unshared(1), n.cfg.Now)
 	}
-	return n.registry.Add(name, terms, n.dialer(source))
+	dial := n.dialer(source)
+	if source.OAuth.Mode == "" {
+		return n.registry.Add(name, terms, func(ctx context.Context) (skills.Server, error) { return dial(ctx, oauth.Access{}) })
+	}
+	terms.Renews = true
+	open := func(ctx context.Context, who intents.Principal) (skills.Server, error) {
+		access, err := n.connections.Open(ctx, name, who)
+		if err != nil {
+			return nil, err
+		}
+		return dial(ctx, access)
+	}
+	if source.OAuth.PerUser() {
+		return n.registry.AddForUsers(name, terms, open)
+	}
+	return n.registry.Add(name, terms, func(ctx context.Context) (skills.Server, error) { return open(ctx, intents.Principal{}) })
 }
 
-func (n *Node) dialer(source mcp.Source) func(context.Context) (skills.Server, error) {
+// openConnections prepares the OAuth tokens of skill servers.
+func (n *Node) openConnections(context.Context) (err error) {
+	links, err := n.links()
+	if err != nil {
+		return err
+	}
+	n.connections, err = oauth.New(oauth.Config{
+		Documents: n.documents, Secret: links.Key, Hosts: n.cfg.AgentHosts, Base: n.base, Now: n.cfg.Now, Log: n.cfg.Log,
+		Changed: func(who intents.Principal, server string, connected bool) {
+			n.registry.Forget(who, server)
+			n.answers.Forget(who, server)
+			if connected {
+				n.registry.Show(who, n.skills.LookSoon)
+			}
+		},
+	})
+	for name, source := range n.skills.Sources {
+		if err == nil && source.OAuth.Mode != "" {
+			n.connections.Add(name, source)
+		}
+	}
+	return err
+}
+
+// dialer connects to a server with an access, which is empty for one without OAuth.
+func (n *Node) dialer(source mcp.Source) func(context.Context, oauth.Access) (skills.Server, error) {
 	isolation := &mcp.Isolation{
 		Servers: n.servers, Homes: filepath.Join(n.cfg.Dir, "servers"), // a directory in it for each
 		Hidden: append([]string{n.cfg.Dir}, n.cfg.Secrets...),
 	}
-	return func(ctx context.Context) (skills.Server, error) {
+	return func(ctx context.Context, access oauth.Access) (skills.Server, error) {
+		source := source
+		source.OAuth.Issuer = cmp.Or(access.Issuer, source.OAuth.Issuer)
 		c, err := mcp.Dial(ctx, source, mcp.Options{
 			Timeout: cmp.Or(source.Timeout, n.cfg.SkillTimeout), Retries: n.cfg.SkillRetries, Log: n.cfg.Log, Isolation: isolation,
+			RoundTripper: access.RoundTripper, Hide: access.Hide,
 		})
 		if err != nil {
 			return nil, err // not c: as a Server it would not be nil

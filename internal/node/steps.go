@@ -70,6 +70,7 @@ func (n *Node) openSteps(ctx context.Context) error {
 		{n.standalone(), n.openLedger},
 		{n.standalone(), n.checkPromise},
 		{n.standalone(), n.checkSample},
+		{n.carriesOut(skills.Name), n.openConnections},
 		{router, n.openHoldings},
 		{n.standalone(), n.openBus},
 		{router && !n.standalone(), n.openIndex},

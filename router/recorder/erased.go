@@ -58,7 +58,7 @@ func (r *Recorder) erased(ctx context.Context, s state.Intent, rec storage.Recor
 var ofUsers = map[string]string{
 	storage.IndexMemory: "user_id", storage.IndexMoments: "user_id", storage.IndexSouls: "user_id", storage.IndexSessions: "user_id",
 	storage.IndexMessages: "user_id", storage.IndexPlans: "user_id", storage.IndexEvents: "user_id", storage.IndexRuns: "user_id",
-	storage.IndexWorkflows: "user_id", storage.IndexChunks: "reader",
+	storage.IndexWorkflows: "user_id", storage.IndexChunks: "reader", storage.IndexConnections: "user_id",
 }
 
 // eraseUser removes the documents that a user's intents before a user.erase have written, whoever

@@ -20,7 +20,7 @@ import (
 )
 
 // Watcher lists the tools of the skill servers, at the start and then periodically. It approves
-// what may be approved without an operator and logs the rest. Except for NewAgents and Servers, one
+// what may be approved without an operator and logs the rest. Except for LookSoon, NewAgents and Servers, one
 // goroutine at a time may use it.
 type Watcher struct {
 	Registry *skills.Registry
@@ -37,6 +37,7 @@ type Watcher struct {
 	logged map[string]string // last log line about a server, skill or tenant
 	noted  []Version         // the versions as last written
 	agents chan struct{}     // has one when agents that may name skills were put in force
+	soon   chan struct{}     // has one when the servers are to be listed at once
 
 	mu      sync.Mutex
 	servers []Server // as last judged, guarded by mu
@@ -46,7 +47,7 @@ type Watcher struct {
 func New(r *skills.Registry, dir string, log *slog.Logger) *Watcher {
 	return &Watcher{
 		Registry: r, Sources: map[string]mcp.Source{}, Dir: dir, Log: log,
-		logged: map[string]string{}, agents: make(chan struct{}, 1),
+		logged: map[string]string{}, agents: make(chan struct{}, 1), soon: make(chan struct{}, 1),
 	}
 }
 
@@ -69,13 +70,27 @@ func (w *Watcher) Run(ctx context.Context) error {
 		case <-w.agents:
 			w.logUnmatched(ctx)
 		case <-wait.Done():
-			if err := w.Look(ctx); err != nil && ctx.Err() == nil {
-				w.Log.WarnContext(ctx, "skills were not approved", slog.String("error", err.Error()))
-			}
+			w.look(ctx)
+		case <-w.soon:
+			w.look(ctx)
 		}
 		cancel()
 	}
 	return nil
+}
+
+func (w *Watcher) look(ctx context.Context) {
+	if err := w.Look(ctx); err != nil && ctx.Err() == nil {
+		w.Log.WarnContext(ctx, "skills were not approved", slog.String("error", err.Error()))
+	}
+}
+
+// LookSoon schedules a look: a user has connected, and a server has shown its tools.
+func (w *Watcher) LookSoon() {
+	select {
+	case w.soon <- struct{}{}:
+	default:
+	}
 }
 
 // NewAgents schedules a check of the names in agents.
@@ -104,7 +119,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 		}
 		return nil
 	}
-	found, _ := w.Registry.Skills(ctx) // each error is in its server's health
+	found, _ := w.Registry.Skills(ctx, intents.Principal{}) // each error is in its server's health
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

@@ -142,7 +142,7 @@ func TestSkillChanged(t *testing.T) {
 	if _, ok := b.pins()["rank"]; !ok {
 		t.Error("a skill that is new beside it was not approved")
 	}
-	offered, found, err := b.registry.Find(t.Context(), "default", before)
+	offered, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, before)
 	if err != nil || !found || offered.Digest() == before.Digest {
 		t.Fatalf("found %t, digest %s, error %v", found, offered.Digest(), err)
 	}
@@ -163,11 +163,11 @@ func TestSkillServerStartsLate(t *testing.T) {
 		t.Errorf("the operator was told %d times", got)
 	}
 	pin := b.pins()["feed"]
-	if _, found, err := b.registry.Find(t.Context(), "default", pin); found || err == nil {
+	if _, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, pin); found || err == nil {
 		t.Errorf("found at a server that is down: %t, error %v", found, err)
 	}
 	s.Start(s.Addr)
-	if _, found, err := b.registry.Find(t.Context(), "default", pin); !found || err != nil {
+	if _, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, pin); !found || err != nil {
 		t.Errorf("found when it is back: %t, error %v", found, err)
 	}
 }
@@ -180,7 +180,7 @@ func TestSkillDeclaredTwice(t *testing.T) {
 	b.start(trusted(two), trusted(one))
 	for id, server := range map[string]string{"skills-1.feed": two.URL(), "skills-2.feed": one.URL()} {
 		pin, ok := b.Dir.View().Pin("default", id)
-		s, found, err := b.registry.Find(t.Context(), "default", pin)
+		s, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, pin)
 		if !ok || pin.Server != server || err != nil || !found || !strings.Contains(s.Manifest.Server, server) {
 			t.Errorf("%s: approved %+v, found %+v, error %v", id, pin, s, err)
 		}
@@ -193,7 +193,7 @@ func TestSkillDeclaredTwice(t *testing.T) {
 	if b.log.count(saysOther) != 1 || len(b.pins()) != 1 || approved.Skill != "skills-1.feed" || approved.Server != one.URL() {
 		t.Errorf("told %d times, approved %+v", b.log.count(saysOther), approved)
 	}
-	if s, found, err := b.registry.Find(t.Context(), "default", approved); err != nil || !found || !strings.Contains(s.Manifest.Server, one.URL()) {
+	if s, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, approved); err != nil || !found || !strings.Contains(s.Manifest.Server, one.URL()) {
 		t.Errorf("found %+v, error %v", s, err)
 	}
 }
@@ -209,7 +209,7 @@ func TestEarlierApproval(t *testing.T) {
 	if got := b.Dir.View().Pins("default"); len(got) != 1 || got[0].Skill != "feed" || b.log.count(saysChanged) != 0 {
 		t.Errorf("approved %+v", got)
 	}
-	if _, found, err := b.registry.Find(t.Context(), "default", b.pins()["feed"]); !found || err != nil {
+	if _, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, b.pins()["feed"]); !found || err != nil {
 		t.Errorf("found %t, error %v", found, err)
 	}
 }
@@ -224,10 +224,10 @@ func TestTenantsOfServer(t *testing.T) {
 	if !ok || len(b.pins()) != 0 {
 		t.Errorf("approved %+v for acme, and %+v for the default tenant", pin, b.pins())
 	}
-	if _, found, err := b.registry.Find(t.Context(), "acme", pin); !found || err != nil {
+	if _, found, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "acme"}, pin); !found || err != nil {
 		t.Errorf("acme found %t, error %v", found, err)
 	}
-	if _, found, _ := b.registry.Find(t.Context(), "default", pin); found {
+	if _, found, _ := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, pin); found {
 		t.Error("another tenant finds the skill")
 	}
 	want := []approval.Server{{Title: "crm", Tools: 1, Usable: 1}}
@@ -250,7 +250,7 @@ func TestUnboundApproval(t *testing.T) {
 	if b.log.count(saysChanged) != 1 || b.pins()["feed"].Digest != unbound {
 		t.Errorf("told %d times, approved %v", b.log.count(saysChanged), b.pins())
 	}
-	if x, _, err := b.registry.Find(t.Context(), "default", b.pins()["feed"]); err != nil || x.Digest() == unbound {
+	if x, _, err := b.registry.Find(t.Context(), intents.Principal{Tenant: "default"}, b.pins()["feed"]); err != nil || x.Digest() == unbound {
 		t.Errorf("found %+v, error %v", x, err)
 	}
 }
