@@ -33,7 +33,8 @@ type PendingApproval struct {
 	TenantID     string          `json:"tenant_id"`
 	UserID       string          `json:"user_id"` // requester
 	Type         string          `json:"type"`
-	Args         json.RawMessage `json:"args"` // without the members that its rules mask
+	Summary      string          `json:"summary"` // what it does, in a sentence
+	Args         json.RawMessage `json:"args"`    // without the members that its rules mask
 	PlanID       string          `json:"plan_id,omitempty"`
 	Step         int             `json:"step,omitempty"`
 	Reason       string          `json:"reason"`
@@ -83,6 +84,9 @@ func (h PendingApproval) Skill() string {
 func (h PendingApproval) Text() string {
 	var b strings.Builder
 	line := func(name, text string) { fmt.Fprintf(&b, "%-9s %s\n", name, visible.Text(text, "")) }
+	if h.Summary != "" {
+		line("does", h.Summary)
+	}
 	line("type", h.Type)
 	if skill := h.Skill(); skill != "" {
 		line("skill", skill)

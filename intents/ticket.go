@@ -81,6 +81,7 @@ type Pin struct {
 	Shared       bool   `json:"shared,omitempty"` // a cached answer serves every user of the tenant
 	Since        int64  `json:"since,omitempty"`  // position of the approval, where answers may be cached
 	Skill        string `json:"skill"`
+	Summary      string `json:"summary,omitempty"` // of a call, for people who approve it
 	Trusted      bool   `json:"trusted,omitempty"` // see SkillInput
 }
 

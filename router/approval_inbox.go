@@ -61,9 +61,17 @@ func (r *Router) Inbox(ctx context.Context, g intents.Grant, q bus.ApprovalsRequ
 		if h.Args, err = r.shownArgs(ctx, h.hold); err != nil {
 			return out, err
 		}
+		h.Summary = r.sentence(h.PendingApproval)
 		out.Approvals = append(out.Approvals, h.PendingApproval)
 	}
 	return out, nil
+}
+
+// sentence says what a pending approval does, by the arguments that are shown of it.
+func (r *Router) sentence(h bus.PendingApproval) string {
+	row, _ := r.Catalog().Lookup(h.Type)
+	pin, _, _ := r.state.Directory().SkillNamed(h.TenantID, h.Skill()) // without a pin, it is named
+	return catalog.Sentence(row, h.Args, pin.Summary)
 }
 
 // waiting is a pending approval as people see it, without its arguments, and as the state has it.

@@ -25,7 +25,7 @@ var skillApprove = operators(TypeSkillApprove,
 		if s.dir.tenants[id] == nil {
 			return fmt.Errorf("skill.approve for a tenant that is not there")
 		}
-		pin := intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Destructive: a.Destructive, Trusted: a.Trusted, OpenWorld: a.OpenWorld, Server: a.Server, CacheSeconds: a.CacheSeconds, Shared: a.Shared}
+		pin := intents.Pin{Skill: a.Skill, Digest: a.Digest, Effect: string(a.Effect), Destructive: a.Destructive, Trusted: a.Trusted, OpenWorld: a.OpenWorld, Server: a.Server, Summary: a.Summary, CacheSeconds: a.CacheSeconds, Shared: a.Shared}
 		if a.CacheSeconds > 0 {
 			pin.Since = o.Position
 		}

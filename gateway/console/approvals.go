@@ -4,7 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
-	"fmt"
+	"maps"
 	"net/url"
 	"slices"
 	"strings"
@@ -15,29 +15,44 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/visible"
 )
 
-func (c *Console) approvals(q *request) (any, error) {
-	var page bus.ApprovalsReply
+// approvalsPage lists the intents that wait, or those that have waited.
+type approvalsPage struct {
+	bus.ApprovalsReply
+	Decided *intentList
+}
+
+func (*Console) approvals(q *request) (any, error) {
+	var page approvalsPage
+	if q.FormValue("decided") != "" {
+		list, err := q.intents(filter{Verdict: string(intents.Hold)})
+		list.Next = strings.Replace(list.Next, "?", "?decided=yes&", 1)
+		page.Decided = &list
+		return page, err
+	}
 	path := "/agent/approvals?limit=50"
 	if after := q.FormValue("after"); after != "" {
 		path += "&after=" + url.QueryEscape(after)
 	}
-	err := q.get(path, &page)
+	err := q.get(path, &page.ApprovalsReply)
 	return page, err
 }
 
-// approvalPage is one intent that waits for approval.
+// approvalPage is one intent that waits for approval, or its result.
 type approvalPage struct {
 	bus.PendingApproval
-	Words    []string
-	Items    []item
-	Edits    bool              // it may be edited
-	Skill    *consoleapi.Skill // that it calls; nil: unknown
-	Manifest []diffLine        // changes of the declared manifest against the approved one
-	Last     *entry            // of the same kind that was executed after people approved it
-	Diff     []diffLine
-	Unknown  string // why there is nothing to compare with
+	Ended       *endedApproval // it waits no more: nothing else is set
+	Consequence string         // of a yes
+	Rows        []argument
+	Items       []item
+	Edits       bool              // it may be edited
+	Skill       *consoleapi.Skill // that it calls; nil: unknown
+	Manifest    []diffLine        // changes of the declared manifest against the approved one
+	Last        *entry            // of the same kind that was executed after people approved it
+	Diff        []diffLine
+	Unknown     string // why there is nothing to compare with
 
 	// For a form that is shown again: the error, and the entered texts.
 	Wrong, Edited, Message string
@@ -50,7 +65,33 @@ type item struct {
 	Ticked bool   `json:"-"`
 }
 
-func (*Console) approval(q *request) (any, error) { return q.waiting() }
+// endedApproval is what became of an intent that waited.
+type endedApproval struct {
+	IntentID string       `json:"intent_id"`
+	State    string       `json:"state"` // released, ended
+	Code     intents.Code `json:"code"`
+	Reason   string       `json:"reason"`
+}
+
+// approval is the page of an intent that waits, and afterwards of what became of it: links to it keep
+// working.
+func (*Console) approval(q *request) (any, error) {
+	p, err := q.waiting()
+	if err == nil || problem.FromError(err).Code != intents.NotFound {
+		return p, err
+	}
+	ended, wrong := q.ended(q.PathValue("id"))
+	if wrong != nil {
+		return nil, err
+	}
+	p.IntentID, p.Ended = ended.IntentID, &ended
+	return p, nil
+}
+
+func (q *request) ended(id string) (e endedApproval, err error) {
+	err = q.get(bus.ApprovalURL(url.PathEscape(id)), &e)
+	return e, err
+}
 
 // waiting returns the page of an intent that waits for approval.
 func (q *request) waiting() (p approvalPage, err error) {
@@ -60,7 +101,7 @@ func (q *request) waiting() (p approvalPage, err error) {
 	if err := q.skillOf(&p); err != nil {
 		return p, err
 	}
-	p.Words = inWords(p.PendingApproval, effectOf(p))
+	p.Consequence, p.Rows = consequences[effectOf(p)], argumentsOf(p.PendingApproval)
 	var asked struct {
 		Items []item `json:"items"`
 	}
@@ -106,39 +147,46 @@ func effectOf(p approvalPage) catalog.Effect {
 	}
 }
 
-// inWords describes the consequences of a yes.
-func inWords(h bus.PendingApproval, effect catalog.Effect) []string {
-	title := h.Type
-	if row, ok := catalog.Builtin().Lookup(h.Type); ok {
-		title = row.Title
+// consequences of a yes, by effect.
+var consequences = map[catalog.Effect]string{
+	catalog.Once:       "It may act on the world, and cannot be taken back.",
+	catalog.Idempotent: "It changes something; done twice it is as done once.",
+	catalog.Pure:       "It only reads: it changes nothing.",
+}
+
+// argument is a row of the arguments of an intent.
+type argument struct {
+	Name, Value string
+	Long        bool     // it has lines
+	Scripts     []string // of letters that can pass for Latin ones
+}
+
+// argumentsOf are all arguments of an intent, with those of a skill as rows of their own.
+func argumentsOf(h bus.PendingApproval) (out []argument) {
+	var args map[string]json.RawMessage
+	if json.Unmarshal(h.Args, &args) != nil {
+		return []argument{argumentOf("arguments", h.Args)}
 	}
-	what := fmt.Sprintf("%s asks for: %s (%s).", h.UserID, title, h.Type)
-	if skill, ok := argsOf(h.Args)["skill"].(string); ok && h.Type == "skill.call" {
-		what = fmt.Sprintf("%s asks to call the skill %s, with exactly the arguments below.", h.UserID, skill)
+	var input map[string]json.RawMessage
+	if h.Type == "skill.call" && json.Unmarshal(args["input"], &input) == nil {
+		for _, name := range slices.Sorted(maps.Keys(input)) {
+			out = append(out, argumentOf(name, input[name]))
+		}
+		delete(args, "input")
+		delete(args, "skill") // the page names it
 	}
-	out := []string{what}
-	switch effect {
-	case catalog.Once:
-		out = append(out, "It may act on the world, and is not done twice by itself. An approval cannot be taken back once it is carried out.")
-	case catalog.Pure:
-		out = append(out, "It only reads: it changes nothing.")
-	default:
-		out = append(out, "Done twice it is as done once.")
-	}
-	for _, r := range h.Rules {
-		need := fmt.Sprintf("Rule %s wants %d yes", r.ID, max(r.Count, 1))
-		if len(r.Approvers) > 0 {
-			need += " of " + strings.Join(r.Approvers, ", ")
-		}
-		if len(r.Roles) > 0 {
-			need += " of somebody with the role " + strings.Join(r.Roles, " or ")
-		}
-		if r.FourEyes {
-			need += "; four eyes: the one who asked, and whoever has edited it, does not count"
-		}
-		out = append(out, need+".")
+	for _, name := range slices.Sorted(maps.Keys(args)) {
+		out = append(out, argumentOf(name, args[name]))
 	}
 	return out
+}
+
+func argumentOf(name string, raw json.RawMessage) argument {
+	text := string(raw)
+	if !bytes.HasPrefix(raw, []byte(`"`)) || json.Unmarshal(raw, &text) != nil {
+		text = pretty(raw)
+	}
+	return argument{name, text, strings.Contains(text, "\n"), visible.Scripts(name + " " + text)}
 }
 
 // compare finds the newest intent of the same kind that people approved and that was executed.
@@ -173,11 +221,14 @@ func (q *request) compare(p *approvalPage) error {
 	return nil
 }
 
-// decisions are the choices that the form has buttons for.
-var decisions = []string{catalog.DecisionApprove, catalog.DecisionReject, catalog.DecisionRequestChanges, catalog.DecisionEdit}
+// approveAll is the button that says yes to all items of a question.
+const approveAll = "approve_all"
 
-// decide sends the person's decision to the API, which signs it as the person's intent. A form
-// with two decisions, or none, is shown again with its entries.
+// decisions are the choices that the form has buttons for.
+var decisions = []string{catalog.DecisionApprove, approveAll, catalog.DecisionReject, catalog.DecisionRequestChanges, catalog.DecisionEdit}
+
+// decide sends the person's decision to the API, which signs it as the person's intent. A form that
+// cannot be sent, or is refused, is shown again with its entries.
 func (c *Console) decide(q *request) (any, error) {
 	id, said := q.PathValue("id"), q.PostFormValue("decision")
 	if !slices.Contains(decisions, said) {
@@ -187,51 +238,87 @@ func (c *Console) decide(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	body := map[string]any{"decision": said}
-	if p.Message = strings.TrimSpace(q.PostFormValue("reason")); p.Message != "" {
-		body["reason"] = p.Message
+	p.entered(q.PostForm, said == approveAll)
+	if said == approveAll {
+		said = catalog.DecisionApprove
 	}
-	items := q.PostForm["item"]
+	body, err := p.decision(said)
+	var out catalog.ApproveResult
+	if err == nil {
+		err = q.post("/agent/approvals/"+url.PathEscape(id), body, &out)
+	}
+	if err != nil { // what was typed stays
+		x := problem.FromError(err)
+		p.Wrong = x.Error()
+		if body != nil {
+			p.Wrong += ". " + stands(q.Request, x) + " " + x.Hint
+		}
+		c.render(q.w, q.Request, x.Status, "approval", q.s, p)
+		return nil, errDone
+	}
+	return q.see("/console/approvals/"+id, q.decided(id, said, out))
+}
+
+// entered puts what a form says into the page, so that it is there when the page is shown again.
+func (p *approvalPage) entered(form url.Values, all bool) {
+	p.Message = strings.TrimSpace(form.Get("reason"))
 	for i := range p.Items {
-		p.Items[i].Ticked = slices.Contains(items, p.Items[i].ID)
+		p.Items[i].Ticked = all || slices.Contains(form["item"], p.Items[i].ID)
 	}
-	args := strings.ReplaceAll(q.PostFormValue("args"), "\r\n", "\n") // browsers replace line ends
+	args := strings.ReplaceAll(form.Get("args"), "\r\n", "\n") // browsers replace line ends
 	if args != "" && !sameJSON(args, p.Args) {
 		p.Edited = args
 	}
-	switch {
-	case said == catalog.DecisionEdit && !json.Valid([]byte(args)):
-		p.Wrong = "The edited arguments are no JSON. Nothing was sent."
+}
+
+// decision is the body that says what the form says. A form with two decisions, or none, sends nothing.
+func (p *approvalPage) decision(said string) (map[string]any, error) {
+	wrong := func(text string) (map[string]any, error) {
+		return nil, problem.New(intents.SchemaInvalid, "", text+" Nothing was sent.")
+	}
+	body := map[string]any{"decision": said}
+	if p.Message != "" {
+		body["reason"] = p.Message
+	}
+	var ticked []string
+	for _, x := range p.Items {
+		if x.Ticked {
+			ticked = append(ticked, x.ID)
+		}
+	}
+	switch refuses := said == catalog.DecisionReject || said == catalog.DecisionRequestChanges; {
+	case said == catalog.DecisionEdit && p.Edited == "":
+		return wrong("You have edited nothing: approve it, or change its arguments.")
+	case said == catalog.DecisionEdit && !json.Valid([]byte(p.Edited)):
+		return wrong("The edited arguments are no JSON.")
 	case said == catalog.DecisionEdit:
-		body["args"] = json.RawMessage(args)
+		body["args"] = json.RawMessage(p.Edited)
 	case p.Edited != "":
-		p.Wrong = "You have edited the arguments, and this button sends no edit. Nothing was sent: have the edited arguments signed instead, or open the page again to decide about those that wait."
-	case said == catalog.DecisionApprove && len(p.Items) > 0 && len(items) == 0:
-		p.Wrong = "You have ticked no item. Nothing was sent: tick those that you say yes to, or reject the question."
-	case said == catalog.DecisionApprove && len(items) > 0:
-		body["items"] = items
+		return wrong("You have edited the arguments, and this button sends no edit: send the edited version, or open the page again to decide about the one that waits.")
+	case refuses && p.Message == "":
+		return wrong("Say why: the agent reads it.")
+	case !refuses && len(p.Items) > 0 && len(ticked) == 0:
+		return wrong("You have ticked no item: tick those that you say yes to, or reject the question.")
+	case !refuses && len(ticked) > 0:
+		body["items"] = ticked
 	}
-	if p.Wrong != "" {
-		c.render(q.w, q.Request, intents.SchemaInvalid.Info().Status, "approval", q.s, p)
-		return nil, errDone
-	}
-	var out catalog.ApproveResult
-	if err := q.post("/agent/approvals/"+url.PathEscape(id), body, &out); err != nil {
-		return nil, err
-	}
+	return body, nil
+}
+
+// decided says what a decision has done.
+func (q *request) decided(id, said string, out catalog.ApproveResult) string {
 	now := "You said " + strings.ReplaceAll(said, "_", " ") + " of " + short(id) + "."
 	switch out.State {
 	case catalog.ApprovalReleased:
-		now += " " + q.becomes(id)
+		return now + " " + q.becomes(id)
 	case catalog.ApprovalPending:
-		now += " It still waits for: " + strings.Join(out.Missing, ", ") + "."
-	default:
-		now += " It has ended: " + string(out.Code) + "."
-		if out.Reason != "" {
-			now += " " + out.Reason + "."
-		}
+		return now + " It still waits for: " + strings.Join(out.Missing, ", ") + "."
 	}
-	return q.see("/console/approvals", now)
+	now += " It has ended: " + string(out.Code) + "."
+	if out.Reason != "" {
+		now += " " + out.Reason + "."
+	}
+	return now
 }
 
 // sameJSON reports whether a text is a document that is equal to another one.
@@ -253,12 +340,7 @@ func (q *request) becomes(id string) string {
 	defer again.Stop()
 	limit := time.After(becomesTime)
 	for {
-		var now struct {
-			State  string
-			Code   intents.Code
-			Reason string
-		}
-		err := q.get(bus.ApprovalURL(url.PathEscape(id)), &now)
+		now, err := q.ended(id)
 		switch {
 		case err == nil && now.State == catalog.ApprovalEnded && now.Code == intents.OK:
 			return "It was carried out."

@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem"
 )
 
 // oneWaits answers as the API with one intent that waits for approval; sent are the decisions
@@ -24,6 +25,8 @@ type oneWaits struct {
 	skills []consoleapi.Skill
 	result string // of the decision
 	became string // of the intent, once it is released
+	gone   bool   // it waits no more
+	refuse bool   // decisions
 	sent   []string
 }
 
@@ -33,7 +36,14 @@ func (a *oneWaits) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, "/agent/approvals/"):
 		raw, _ := io.ReadAll(r.Body)
 		a.sent = append(a.sent, string(raw))
+		if a.refuse {
+			problem.New(intents.PolicyDenied, "", "not by you").Write(w)
+			return
+		}
 		fmt.Fprint(w, a.result)
+		return
+	case a.gone && strings.HasPrefix(r.URL.Path, "/agent/approvals/"):
+		problem.New(intents.NotFound, "", "gone").Write(w)
 		return
 	case strings.HasPrefix(r.URL.Path, "/agent/approvals/"):
 		out = a.held
@@ -83,6 +93,9 @@ func TestApprovalForm(t *testing.T) {
 	}{
 		"no item":            {question, url.Values{"decision": {"approve"}}, "", "ticked no item"},
 		"one item":           {question, url.Values{"decision": {"approve"}, "item": {"b"}}, `{"decision":"approve","items":["b"]}`, "You said approve"},
+		"all items":          {question, url.Values{"decision": {"approve_all"}}, `{"decision":"approve","items":["a","b"]}`, "You said approve"},
+		"no reason":          {call, url.Values{"decision": {"reject"}, "reason": {" "}}, "", "Say why"},
+		"changes, no reason": {call, url.Values{"decision": {"request_changes"}}, "", "Say why"},
 		"rejected":           {question, url.Values{"decision": {"reject"}, "reason": {"no"}}, `{"decision":"reject","reason":"no"}`, "You said reject"},
 		"as it is":           {call, url.Values{"decision": {"approve"}, "args": {shownArgs}}, `{"decision":"approve"}`, "You said approve"},
 		"edited, approve":    {call, url.Values{"decision": {"approve"}, "args": {edited}}, "", `"n": 5`},
@@ -90,12 +103,68 @@ func TestApprovalForm(t *testing.T) {
 		"half edited":        {call, url.Values{"decision": {"approve"}, "args": {"{"}}, "", "sends no edit"},
 		"edited, no JSON":    {call, url.Values{"decision": {"edit"}, "args": {"{"}}, "", "are no JSON"},
 		"edited, and edit":   {call, url.Values{"decision": {"edit"}, "args": {`{"n":5}`}}, `{"args":{"n":5},"decision":"edit"}`, "You said edit"},
-		"hidden, not edited": {call, url.Values{"decision": {"edit"}, "args": {shownArgs}}, `\u202e`, "You said edit"},
+		"hidden, not edited": {call, url.Values{"decision": {"edit"}, "args": {shownArgs}}, "", "edited nothing"},
+		"hidden, edited":     {call, url.Values{"decision": {"edit"}, "args": {edited}}, `\u202e`, "You said edit"},
 	} {
 		a := &oneWaits{held: tt.held, result: `{"state":"held","missing":["r"]}`}
 		text := decided(t, a, tt.form)
 		if got := strings.Join(a.sent, ""); tt.sent == "" && got != "" || !strings.Contains(got, tt.sent) || !strings.Contains(text, tt.says) {
 			t.Errorf("%s: sent %s\n%s", name, got, text)
+		}
+	}
+}
+
+// TestApprovalKeepsText: what somebody has typed outlives a refusal, and the page says what stands.
+func TestApprovalKeepsText(t *testing.T) {
+	call := bus.PendingApproval{MayDecide: true, Type: "skill.call", PlanID: "p", Args: json.RawMessage(`{"skill":"shop.close","input":{"n":1}}`)}
+	text := decided(t, &oneWaits{held: call, refuse: true}, url.Values{"decision": {"reject"}, "reason": {"the wrong shop"}})
+	for _, want := range []string{"the wrong shop", "POLICY_DENIED: not by you", "Nothing was changed."} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
+		}
+	}
+}
+
+// shownBy gets the page of an intent that waits.
+func shownBy(t *testing.T, a *oneWaits) string {
+	t.Helper()
+	c := newConsole(t, a)
+	resp := send(c, http.MethodGet, "/console/approvals/"+intents.Digest(nil), nil, logIn(t, c))
+	defer resp.Body.Close()
+	raw, _ := io.ReadAll(resp.Body)
+	return html.UnescapeString(string(raw))
+}
+
+// TestApprovalOfEnded: a link to an intent that waits no more says what became of it.
+func TestApprovalOfEnded(t *testing.T) {
+	for became, want := range map[string]string{
+		`{"intent_id":"sha256:1","state":"ended","code":"OK"}`:                                  "It was carried out.",
+		`{"intent_id":"sha256:1","state":"ended","code":"APPROVAL_REJECTED","reason":"<b>no"}`:  "It ended with APPROVAL_REJECTED: <b>no.",
+		`{"intent_id":"sha256:1","state":"released","code":"APPROVAL_REQUIRED"}`:                "It is being carried out.",
+		`{"intent_id":"sha256:1","state":"ended","code":"EXECUTOR_FAILED","reason":"it broke"}`: "it broke",
+	} {
+		if text := shownBy(t, &oneWaits{gone: true, became: became}); !strings.Contains(text, want) || strings.Contains(text, `name="decision"`) {
+			t.Errorf("%s:\n%s", became, text)
+		}
+	}
+	if text := shownBy(t, &oneWaits{gone: true, became: `{`}); !strings.Contains(text, "NOT_FOUND") {
+		t.Errorf("of nobody:\n%s", text)
+	}
+}
+
+// TestApprovalRows: each argument has a row, whatever the sentence names, and letters that can
+// deceive are written out, or their script is named.
+func TestApprovalRows(t *testing.T) {
+	text := shownBy(t, &oneWaits{held: bus.PendingApproval{
+		MayDecide: true, Type: "skill.call", Summary: "Pay \u0430cme",
+		Args: json.RawMessage("{\"skill\":\"bank.pay\",\"from\":\"sha256:1\",\"input\":{\"payee\":\"\u0430cme\",\"to\":\"\u0410\u0441\u0435\",\"note\":\"a\\nb\",\"of\":{\"n\":1},\"z\":null}}"),
+	}})
+	for _, want := range []string{
+		"<h1>Pay <U+0430>cme</h1>", "cannot be taken back", "<code><U+0430>cme</code>", "(Cyrillic letters)", "<pre>a\nb</pre>",
+		`<th scope="row">from</th><td><code>sha256:1</code>`, `"n": 1`, `<th scope="row">z</th><td><code>null</code>`,
+	} {
+		if !strings.Contains(text, want) {
+			t.Errorf("no %q in\n%s", want, text)
 		}
 	}
 }
@@ -137,7 +206,7 @@ func TestApprovalShowsTheSkill(t *testing.T) {
 			a := &oneWaits{held: bus.PendingApproval{MayDecide: true, Type: "skill.call", IntentID: intents.Digest(nil), Args: json.RawMessage(`{"input":{},"skill":"` + called + `"}`)}, skills: []consoleapi.Skill{tt.skill}}
 			c := newConsole(t, a)
 			cookie := logIn(t, c)
-			for path, want := range map[string][]string{"/console/approvals/" + intents.Digest(nil): append(tt.want, "<h1>skill.call of "+called), "/console/approvals": {"<code>" + called + "</code>"}} {
+			for path, want := range map[string][]string{"/console/approvals/" + intents.Digest(nil): append(tt.want, "of <code>"+called+"</code>"), "/console/approvals": {"<code>" + called + "</code>"}} {
 				resp := send(c, http.MethodGet, path, nil, cookie)
 				raw, _ := io.ReadAll(resp.Body)
 				resp.Body.Close()

@@ -249,14 +249,19 @@ func (c *Console) fail(w http.ResponseWriter, r *http.Request, s *session, err e
 	if p.Code == intents.Internal && !errors.As(err, new(*problem.Problem)) && r.Context().Err() == nil {
 		c.Log.ErrorContext(r.Context(), "console", slog.String("path", r.URL.Path), slog.String("error", err.Error()))
 	}
-	f := pageError{p, "Nothing was changed."}
+	c.render(w, r, p.Status, "problem", s, pageError{p, stands(r, p)})
+}
+
+// stands says what holds after a request that failed.
+func stands(r *http.Request, p *problem.Problem) string {
 	switch {
 	case r.Method == http.MethodPost && (p.Code == intents.ExecutorTimeout || p.Code == intents.Internal || p.Code == intents.InFlight):
-		f.Stands = "It is not known here whether it was carried out: look into the record before you try again."
+		return "It is not known here whether it was carried out: look into the record before you try again."
 	case p.IntentID != "":
-		f.Stands = "Nothing was changed. What you asked for and its refusal are in the record."
+		return "Nothing was changed. What you asked for and its refusal are in the record."
+	default:
+		return "Nothing was changed."
 	}
-	c.render(w, r, p.Status, "problem", s, f)
 }
 
 // ask sends a request to the API for a person, and decodes the answer.

@@ -70,7 +70,7 @@ func fill(v reflect.Value) {
 func bodies() map[string]any {
 	return map[string]any{
 		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "intent": &intentPage{},
-		"approvals": &bus.ApprovalsReply{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
+		"approvals": &approvalsPage{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
 		"policies": &policiesPage{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
 		"connect": &connectPage{}, "onward": &onward{},
 	}

@@ -92,6 +92,9 @@ type SkillApprove struct {
 
 	Server string `json:"server,omitempty"` // whose tool it is, for people: the digest binds it
 
+	// Summary is the sentence that people read who approve a call: see Sentence.
+	Summary string `json:"summary,omitempty"`
+
 	// InputSchema of the manifest, by which graphs are checked before they run; absent: their
 	// inputs are checked when they do.
 	InputSchema json.RawMessage `json:"input_schema,omitempty"`

@@ -2,8 +2,10 @@ package cli
 
 import (
 	"cmp"
+	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -16,10 +18,10 @@ import (
 
 // approving has the arguments of `writ skill approve`.
 type approving struct {
-	digest, effect, destructive, world, server string
-	trusted                                    bool
-	seconds                                    int
-	shared, sure                               bool
+	digest, effect, destructive, world, server, summary string
+	trusted                                             bool
+	seconds                                             int
+	shared, sure                                        bool
 }
 
 func skillApprove(c *command) {
@@ -35,6 +37,7 @@ func skillApprove(c *command) {
 	f.BoolVar(&told.trusted, "trusted", false, "what its server says is trusted (default: as the server's setting trust says)")
 	f.StringVar(&told.world, "open-world", "", "whether it reaches, and shows, what anybody may know: yes or no (default: as the server's settings say, else not known)")
 	f.StringVar(&told.destructive, "destructive", "", "whether a call may destroy something, and so waits for people by default: yes or no (default: yes if the server says so, else if it does more than read)")
+	f.StringVar(&told.summary, "summary", "", "sentence that people read who approve a call, with {path} for a member of its input: \"Refund order {order_id}: {amount} EUR\"")
 	f.StringVar(&told.server, "server", "", "server of the tool, shown in lists; the digest binds the server")
 	c.answer = func(args []string) (answer, error) {
 		names, err := c.expanded(args)
@@ -115,6 +118,10 @@ func (c *command) approval(name string, told approving) (a catalog.SkillApprove,
 			return a, usage(fmt.Errorf("%s: %q is neither yes nor no", flag, value))
 		}
 	}
+	a.Summary = cmp.Or(told.summary, pinned.Summary)
+	if err := namesInput(a.Summary, a.InputSchema); err != nil {
+		return a, err
+	}
 	effect := cmp.Or(told.effect, pinned.Effect)
 	known := []string{string(catalog.Pure), string(catalog.Idempotent), string(catalog.Once)}
 	if !slices.Contains(known, effect) {
@@ -125,6 +132,23 @@ func (c *command) approval(name string, told approving) (a catalog.SkillApprove,
 	}
 	a.Effect = catalog.Effect(effect)
 	return a, nil
+}
+
+// namesInput refuses a summary that names what the input cannot have.
+func namesInput(summary string, schema json.RawMessage) error {
+	var input struct {
+		Properties map[string]json.RawMessage `json:"properties"`
+	}
+	if json.Unmarshal(schema, &input) != nil || len(input.Properties) == 0 {
+		return nil // nothing is known of it
+	}
+	for _, path := range catalog.Placeholders(summary) {
+		name, _, _ := strings.Cut(path, ".")
+		if known := slices.Sorted(maps.Keys(input.Properties)); input.Properties[name] == nil {
+			return usage(fmt.Errorf("--summary: {%s} is no member of the skill's input: %s%s", path, strings.Join(known, ", "), didYouMean(name, known)))
+		}
+	}
+	return nil
 }
 
 // submitEach sends one intent for each skill, in turn. Intents accepted before a failure stay.

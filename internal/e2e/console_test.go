@@ -112,13 +112,14 @@ func TestConsoleApproval(t *testing.T) {
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	ben, _, dora := s.holds("outlet_list")
+	s.summarize("outlet_list", "List outlets in {city}.")
 	ana := s.as("ana")
 	turn := s.hold(ana, openInBerlin)
 	id := turn.Approval.IntentID
 	b := s.at(ben)
 	b.open("/console/approvals").shows(t, "may decide", "skill.call", "ana")
 	p := b.open("/console/approvals/" + id)
-	p.shows(t, "ana asks to call the skill", "outlet_list", "Request changes", "writ.skill.approval")
+	p.shows(t, "List outlets in Berlin.", "Asked by", "outlet_list", "Request changes", "writ.skill.approval")
 	form := url.Values{"decision": {"approve"}, "csrf": {p.csrf()}}
 	if p := b.send("/console/approvals/"+id, url.Values{"decision": {"approve"}}); p.status != http.StatusForbidden || !strings.Contains(p.text, "What stands:") {
 		t.Errorf("without the token: %d", p.status)
@@ -128,7 +129,7 @@ func TestConsoleApproval(t *testing.T) {
 	}
 	if p := b.send("/console/approvals/"+id, url.Values{"decision": {"reject"}, "csrf": form["csrf"]}); p.status != intents.SchemaInvalid.Info().Status {
 		t.Errorf("no reason: %d\n%s", p.status, p.text)
-	} else if !strings.Contains(p.text, "What to do next:") || !strings.Contains(p.text, string(intents.SchemaInvalid)) {
+	} else if !strings.Contains(p.text, "Say why") || !strings.Contains(p.text, string(intents.SchemaInvalid)) {
 		t.Errorf("an error that does not help:\n%s", p.text)
 	}
 	d := s.at(dora)
@@ -245,6 +246,22 @@ func TestConsoleSkill(t *testing.T) {
 	if p := b.open("/console/skills/" + name); strings.Contains(p.text, "Approve this version") {
 		t.Errorf("it still waits:\n%s", p.text)
 	}
+}
+
+// summarize approves a tool again as it is, with a sentence for approvers.
+func (s *system) summarize(tool, summary string) {
+	s.t.Helper()
+	versions, err := approval.ReadVersions(s.skilled[0])
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	for _, v := range versions {
+		if strings.HasSuffix(v.Name, "."+tool) {
+			s.operate("skill.approve", catalog.SkillApprove{Tenant: "default", Skill: v.Name, Digest: v.Digest, Effect: catalog.Pure, Server: v.Server, Trusted: v.Trusted, Summary: summary})
+			return
+		}
+	}
+	s.t.Fatalf("no skill %s", tool)
 }
 
 // pinAnother has an earlier version of a skill approved, as if its server had changed it since.

@@ -87,9 +87,11 @@ func Class() string {
 }
 
 // Text is a text for a decision, with every character visible: characters that are hidden,
-// unassigned or of private use are written out, unless they are in keep. The plain space stays.
+// unassigned, of private use or disguised as others are written out, unless they are in keep. The
+// plain space stays.
 func Text(s, keep string) string {
-	return mapped(s, func(_ int, r rune) bool { return exact(r) || strings.ContainsRune(keep, r) }, codePoint)
+	hides := disguised(s, false)
+	return mapped(s, func(i int, r rune) bool { return exact(r) && !hides[i] || strings.ContainsRune(keep, r) }, codePoint)
 }
 
 // Prose is a text to be read. Hidden characters are written out, unless the script needs them
@@ -100,7 +102,8 @@ func Prose(s string) string {
 
 // JSON is an equivalent document whose strings show every character as Text does.
 func JSON(doc []byte) []byte {
-	return []byte(mapped(string(doc), func(_ int, r rune) bool { return exact(r) || r == '\n' || r == '\t' || r == '\r' }, escape))
+	hides := disguised(string(doc), true)
+	return []byte(mapped(string(doc), func(i int, r rune) bool { return exact(r) && !hides[i] || r == '\n' || r == '\t' || r == '\r' }, escape))
 }
 
 // ProseJSON is an equivalent document whose strings show every character as Prose does.

@@ -1,5 +1,6 @@
-// The console's one script: it brings a page up to date when something was decided, and
-// verifies receipts and proofs in the browser. Without it every page works as well.
+// The console's one script: it brings a page up to date when something was decided, says on the
+// buttons of a decision what they send, and verifies receipts and proofs in the browser. Without
+// it every page works as well.
 "use strict";
 
 // What a page shows of the moment stands in #live. It is replaced unless somebody is in it.
@@ -19,6 +20,28 @@ if (live) {
   stream.addEventListener("changed", update);
   live.addEventListener("focusout", () => { if (late) setTimeout(update, 0); });
   addEventListener("pagehide", () => stream.close());
+}
+
+// The form of a decision: an edit turns Approve into sending it, items are counted, and a refusal
+// asks for its reason before it is sent.
+const form = document.getElementById("decide");
+if (form) {
+  const approve = form.querySelector("button.main"), [args, reason] = [form.elements.args, form.elements.reason];
+  const items = [...form.querySelectorAll("[name=item]")];
+  const update = () => {
+    const count = items.filter((i) => i.checked).length, edited = args && ("edited" in args.dataset || args.value !== args.defaultValue);
+    approve.value = edited ? "edit" : "approve";
+    approve.textContent = edited ? "Send the edited version for approval" : items.length ? `Approve selected (${count})` : "Approve";
+    approve.disabled = items.length > 0 && count === 0;
+  };
+  form.addEventListener("input", update);
+  form.addEventListener("submit", (e) => {
+    if (!["reject", "request_changes"].includes(e.submitter?.value) || reason.value.trim()) return;
+    e.preventDefault();
+    reason.setAttribute("aria-invalid", "true");
+    reason.focus();
+  });
+  update();
 }
 
 const bytes = (base64) => Uint8Array.from(atob(base64.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
