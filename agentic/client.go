@@ -1,6 +1,7 @@
 package agentic
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -81,11 +82,17 @@ type clientTask struct {
 	ended   bool
 }
 
-// numberedCall is a call that was made: its number in the plan, and its content.
+// numberedCall is a call that was made: its number in the plan, its content, and once it is known
+// to run its intent.
 type numberedCall struct {
 	number int
 	asks   string
+	intent string
 }
+
+// beginTime is how long a call keeps its place among the calls that are being made. By then it is
+// recorded.
+const beginTime = 2 * time.Second
 
 // client signs a call of a client, or the end of its task. A call repeated by the transport has
 // the number of the first one and so its answer, even when the task has ended.
@@ -103,19 +110,39 @@ func (t *Tasks) client(ctx context.Context, c bus.ClientCall) clientReply {
 	if err != nil {
 		return clientReply{Code: string(intents.Overloaded), Reason: "too many calls of clients are being made"}
 	}
+	leave = sync.OnceFunc(leave)
 	defer leave()
 	number, done, reply := task.begin(c)
 	if done == nil {
 		return reply
 	}
 	defer done()
+	if c.WaitMS > 0 {
+		var end context.CancelFunc
+		ctx, end = context.WithTimeout(ctx, time.Duration(c.WaitMS)*time.Millisecond)
+		defer end()
+		defer time.AfterFunc(beginTime, leave).Stop()
+	}
 	a, err := task.submitter.Submit(ctx, Turn{TurnRef: c.TurnRef}, Place{Step: 1, TaskID: c.TaskID, Number: number}, c.Type, c.Args, nil)
 	if a == nil {
 		reply.Code, reply.Reason = failure(err)
 		return reply
 	}
+	if a.Code == intents.InFlight {
+		a.IntentID = task.running(c.Request, a.IntentID)
+	}
 	reply.Answer = a
 	return reply
+}
+
+// running returns the intent of a call that runs: the first one that was signed for it.
+func (t *clientTask) running(request, intent string) string {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	call := t.numbers[request]
+	call.intent = cmp.Or(call.intent, intent)
+	t.numbers[request] = call
+	return call.intent
 }
 
 // clientTask returns the task of an id, which begins at its first call; nil: its key is not here.
@@ -148,7 +175,7 @@ func (t *clientTask) begin(c bus.ClientCall) (number int, done func(), reply cli
 		return 0, nil, reply
 	case c.Type == "skill.call":
 		number = len(t.numbers) + 1
-		t.numbers[c.Request] = numberedCall{number, asks}
+		t.numbers[c.Request] = numberedCall{number: number, asks: asks}
 	}
 	t.calls.Add(1)
 	return number, t.calls.Done, reply

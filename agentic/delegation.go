@@ -116,7 +116,8 @@ type runRequest struct {
 	Route    *catalog.Route   `json:"route,omitempty"` // how the request was routed to the agent; nil: it was named
 	Ask      string           `json:"ask,omitempty"`   // path of the call that asked the agent; empty: the step's own task
 	Deadline string           `json:"deadline"`
-	Tokens   int              `json:"tokens,omitempty"` // used by earlier tasks of the step
+	Bounded  bool             `json:"bounded,omitempty"` // no other task continues the step after the deadline
+	Tokens   int              `json:"tokens,omitempty"`  // used by earlier tasks of the step
 	// Calls of earlier tasks of the step, and Effects of other steps that are not done.
 	Calls   []catalog.CallSummary `json:"calls,omitempty"`
 	Effects []catalog.PastIntent  `json:"effects,omitempty"`
@@ -148,6 +149,7 @@ const (
 	taskFailed          = "failed"
 	taskViolation       = "contract_violation"
 	taskPendingApproval = "held"
+	taskContinues       = "continues"  // a call of it takes longer than its time: the next task waits for it
 	taskUnanswered      = "unanswered" // an intent of it has no answer: the step must continue from the record
 )
 

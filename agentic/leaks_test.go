@@ -63,7 +63,7 @@ func TestNothingLeaks(t *testing.T) {
 		t.Run(place, func(t *testing.T) {
 			t.Parallel()
 			for i, info := range slices.Concat(codes, codes) {
-				if info.Code == intents.OK || info.Code == intents.ApprovalRequired {
+				if info.Code == intents.OK || info.Code == intents.ApprovalRequired || info.Code == intents.InFlight && (place == "tool" || place == "child") { // a call that runs is waited for
 					continue
 				}
 				said := "it failed with " + string(info.Code) + " and " + key + " at " + trace

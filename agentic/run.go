@@ -68,16 +68,25 @@ func newRun(cfg Config, submitter *Submitter, h bus.PlanDispatch, of func(*Run) 
 // gone.
 const maxClaims = 3
 
+// errContinues means that a step continues with another task, which waits for a call of the last one.
+var errContinues = errors.New("a call takes longer than its task may")
+
 // Work runs the plan until it is closed or waits for people. If a process that worked for it is
 // gone, the plan is claimed again: that ends the live tasks, and the steps continue with new
 // tasks that receive the earlier calls.
 func (r *Run) Work(ctx context.Context) error {
 	for again := 0; ; again++ {
 		err := r.claimed(ctx)
-		if !errors.Is(err, errGone) || again == maxClaims || ctx.Err() != nil {
+		switch {
+		case ctx.Err() != nil:
 			return err
+		case errors.Is(err, errContinues):
+			again--
+		case !errors.Is(err, errGone) || again == maxClaims:
+			return err
+		default:
+			r.cfg.Log.WarnContext(ctx, "go on without a process that is gone", slog.String("plan_id", r.turn.PlanID))
 		}
-		r.cfg.Log.WarnContext(ctx, "go on without a process that is gone", slog.String("plan_id", r.turn.PlanID))
 		r.epoch++
 		r.plan, r.at, r.next = catalog.PlanView{}, 0, nil
 		clear(r.held)

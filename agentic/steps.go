@@ -27,7 +27,8 @@ type end struct {
 // plan: those that wait for a task only report its end. When a step fails the others may end;
 // none begins until the plan is revised.
 //
-// If the process of a task is gone, steps returns errGone: the plan is claimed again.
+// If the process of a task is gone, steps returns errGone, and if a call takes longer than its task
+// may, errContinues: the plan is claimed again.
 func (r *Run) steps(ctx context.Context) error {
 	ctx, stop := context.WithCancel(ctx)
 	ends := make(chan end, catalog.MaxLiveNodes)
@@ -143,6 +144,8 @@ func (r *Run) ended(ctx context.Context, e end) error {
 		return ctx.Err()
 	case e.lost || e.Status == taskUnanswered:
 		return errGone
+	case e.Status == taskContinues:
+		return errContinues
 	case e.Plan != nil:
 		r.take(*e.Plan, e.At, e.Next)
 	case e.Status != taskFailed: // an outcome ended the step, or the answer to its end or to an intent was lost: the record has the result

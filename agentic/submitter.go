@@ -18,9 +18,13 @@ import (
 // intentTTL is how long our intents may wait for acceptance.
 const intentTTL = 120
 
-// answerTime bounds the wait for the answer to an intent: the longest execution, plus the
-// router's wait for an equal intent in flight.
-const answerTime = 4 * time.Minute
+// answerTime bounds one wait for the answer to an intent: the longest execution, plus the
+// router's wait for an equal intent in flight. A call that may take longer is then joined again,
+// after joinPause.
+const (
+	answerTime = 4 * time.Minute
+	joinPause  = time.Second
+)
 
 // signAttempts bounds how often an intent without effect is sent again, noRouterAttempts how
 // often one that found no router, which may be restarting, and mostWaited the total wait,
@@ -124,7 +128,8 @@ type Place struct {
 
 // Submit signs an intent, submits it and decodes its result. The router waits for an intent in
 // flight. An intent that failed without effect is sent again under the same idempotency key. The
-// error is an *IntentError if the router refused.
+// error is an *IntentError if the router refused; its code is IN_FLIGHT if the deadline of ctx has
+// passed and a call goes on.
 func (s *Submitter) Submit(ctx context.Context, t Turn, at Place, typ string, args, result any) (*intents.Answer, error) {
 	raw, err := json.Marshal(args)
 	if err != nil {
@@ -151,6 +156,17 @@ func (s *Submitter) Submit(ctx context.Context, t Turn, at Place, typ string, ar
 		a, err = s.submitPlan(ctx, t, in, c, key)
 		if err != nil && !errors.Is(err, bus.ErrNoResponders) { // no router: the intent had no effect
 			return nil, err
+		}
+		if err == nil && a.Code == intents.InFlight && row.Long() {
+			if ctx.Err() != nil {
+				break
+			}
+			select {
+			case <-s.after(joinPause):
+			case <-ctx.Done():
+			}
+			attempt--
+			continue
 		}
 		pause, attempts := time.Duration(attempt)*time.Second, noRouterAttempts
 		if err == nil {
@@ -252,9 +268,12 @@ func (s *Submitter) submitPlan(ctx context.Context, t Turn, in intents.Spec, c i
 	case err != nil:
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}
-	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	within, cancel := context.WithTimeout(ctx, answerTime)
 	defer cancel()
-	reply, err := bus.Submit(ctx, s.bus, bus.Intents, signed, s.after)
+	reply, err := bus.Submit(within, s.bus, bus.Intents, signed, s.after)
+	if row, _ := catalog.Builtin().Lookup(in.Type); row.Long() && errors.Is(err, context.DeadlineExceeded) {
+		return &intents.Answer{IntentID: id, Code: intents.InFlight, Reason: "it takes long, and goes on"}, nil
+	}
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", in.Type, err)
 	}

@@ -52,6 +52,7 @@ type worker struct {
 	components []component
 	timedOut   bool   // the last called skill
 	unapproved string // a call that nobody could approve, and why; empty: none
+	calling    bool   // a call went on when its time was over
 }
 
 func (w *worker) submit(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -65,7 +66,19 @@ func (w *worker) submit(ctx context.Context, typ string, args, result any) (*int
 		w.unapproved = cmp.Or(at.Tool, typ) + ": " + a.Reason
 		w.mu.Unlock()
 	}
+	if codeOf(err) == intents.InFlight {
+		w.mu.Lock()
+		w.calling = true
+		w.mu.Unlock()
+	}
 	return a, err
+}
+
+// isCalling reports whether a call of the task goes on.
+func (w *worker) isCalling() bool {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	return w.calling
 }
 
 // called calls a skill.
@@ -100,6 +113,8 @@ func (w *worker) work(ctx context.Context) runReply {
 	switch {
 	case err == nil:
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskDone, MemoryKey: w.key, Intent: w.signed, Reply: w.reply, Components: w.rendered(), WorkflowComplete: w.complete})
+	case errors.Is(ctx.Err(), context.DeadlineExceeded) && w.isCalling() && w.req.Ask == "" && !w.req.Bounded:
+		return runReply{Status: taskContinues, Reason: "a call takes longer than the task may", Usage: w.used()}
 	case errors.As(err, &stop):
 		return w.finish(ctx, catalog.StepFinish{TaskID: w.req.TaskID, Status: taskInsufficient, Completed: json.RawMessage("null"), Reason: visible.Cut(cmp.Or(stop.reason, "the step cannot be done"), 1000), Suggestion: visible.Cut(stop.suggestion, 1000), Cause: w.cause()})
 	case errors.As(err, &refused) && refused.Answer.Code == intents.ApprovalRequired:

@@ -110,7 +110,7 @@ func (w *workflowRun) openNode(ctx context.Context, n catalog.NextNode) (wait fu
 	if n.TimeoutSec > 0 {
 		limit = time.Duration(n.TimeoutSec) * time.Second
 	}
-	waitEnd, err := w.openStep(ctx, w.step(n.Step), limit, runRequest{Turn: w.turn})
+	waitEnd, err := w.openStep(ctx, w.step(n.Step), limit, runRequest{Turn: w.turn, Bounded: n.TimeoutSec > 0})
 	if err != nil {
 		leave()
 		return nil, err

@@ -147,6 +147,7 @@ type ClientCall struct {
 	Type    string          `json:"type,omitempty"`
 	Args    json.RawMessage `json:"args,omitempty"`
 	Request string          `json:"request,omitempty"` // of a skill.call: digest of the request id given by the client
+	WaitMS  int64           `json:"wait_ms,omitempty"` // of a skill.call: the answer is IN_FLIGHT if it takes longer
 	End     bool            `json:"end,omitempty"`
 }
 
@@ -199,12 +200,22 @@ type Attempt struct {
 type ReportRequest struct {
 	Attempt
 	Recorded []Attempt `json:"recorded,omitempty"`
+	Cancel   bool      `json:"cancel,omitempty"` // nobody wants the attempt any more
 }
 
 // ReportReply answers a ReportRequest.
 type ReportReply struct {
-	State  string          `json:"state"`            // ReportRunning, ReportDone or ReportUnknown
-	Report json.RawMessage `json:"report,omitempty"` // of ReportDone: an intents.Report
+	State    string          `json:"state"`              // ReportRunning, ReportDone or ReportUnknown
+	Report   json.RawMessage `json:"report,omitempty"`   // of ReportDone: an intents.Report
+	Progress *Progress       `json:"progress,omitempty"` // of ReportRunning: the last that is known
+}
+
+// Progress is how far an intent is that is being carried out, as its skill server says. It is for
+// display.
+type Progress struct {
+	Message  string  `json:"message,omitempty"` // one line
+	Progress float64 `json:"progress,omitempty"`
+	Total    float64 `json:"total,omitempty"` // 0: unknown
 }
 
 // States of an attempt at its executor. Unknown: it was not begun, or the process that began it has

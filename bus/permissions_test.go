@@ -84,7 +84,7 @@ var allowed = map[string]struct{ asks, serves may }{
 			"$JS.API.CONSUMER.MSG.NEXT.FRAMES.c", "$JS.API.CONSUMER.DELETE.FRAMES.c",
 			"$JS.API.CONSUMER.CREATE.JOURNAL.c.writ.turn.acme.t1", "$JS.API.CONSUMER.MSG.NEXT.JOURNAL.c", "$JS.ACK.FRAMES.c.1.1.1.1.1",
 			"$JS.API.STREAM.INFO.KEYS", "$JS.API.STREAM.MSG.GET.KEYS", "$JS.API.CONSUMER.CREATE.KEYS.c.keys.1", "$JS.API.STREAM.INFO.JOURNAL", "$JS.API.STREAM.INFO.KV_writ", "$JS.API.STREAM.MSG.GET.JOURNAL", "$JS.API.STREAM.DELETE.JOURNAL", "$JS.API.STREAM.PURGE.JOURNAL",
-			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "keys.7", "writ.intents", "writ.batches",
+			"$JS.API.STREAM.MSG.DELETE.JOURNAL", "$JS.API.DIRECT.GET.JOURNAL", "$JS.API.DIRECT.GET.KV_writ.$KV.writ.recorder", "$KV.writ.recorder", "journal.group", "keys.7", "writ.intents", "writ.batches", "writ.turn.acme.t1",
 		},
 		subscribe: []string{
 			"writ.intents {me}", "writ.batches {me}", "writ.directory.apikey {me}", "writ.directory.user {me}", "writ.directory.registry {me}", "writ.plans.silent {me}",

@@ -111,6 +111,11 @@ type StatusData struct {
 	Step    int    `json:"step,omitempty"`
 	TaskID  string `json:"task_id,omitempty"`
 
+	// Of running: the call, and how far its server says that it is.
+	IntentID string  `json:"intent_id,omitempty"`
+	Progress float64 `json:"progress,omitempty"`
+	Total    float64 `json:"total,omitempty"`
+
 	// PlanID is set in the first frame of a stream, by the gateway.
 	PlanID    string `json:"plan_id,omitempty"`
 	SessionID string `json:"session_id,omitempty"`

@@ -12,6 +12,7 @@ import (
 	"strings"
 	"sync/atomic"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
@@ -44,8 +45,18 @@ type Intent struct {
 	Ticket  intents.Ticket // verified; Ticket.Actor is the user that it is carried out for
 
 	transport *atomic.Pointer[intents.Transport]
+	progress  *atomic.Pointer[bus.Progress]
 	log       *lineLog
 	redactor  *redactor // nil: nothing is removed from results
+}
+
+// Progress records how far the intent is, for whoever waits for it. The message is dropped if a
+// policy masks the result.
+func (o *Intent) Progress(p bus.Progress) {
+	if !intents.Keepable(o.Ticket.Obligations) {
+		p.Message = ""
+	}
+	o.progress.Store(&p)
 }
 
 // Exchange records how far the exchange with the intent's skill server has progressed. The report

@@ -4,7 +4,9 @@ import (
 	"container/list"
 	"context"
 	"encoding/json"
+	"errors"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -40,15 +42,19 @@ type keptReports struct {
 
 // keptReport is what is known of one attempt.
 type keptReport struct {
-	done  chan struct{} // closed with the report
-	raw   []byte        // set before done is closed
-	at    time.Time     // when it ended
+	done chan struct{} // closed with the report
+
+	progress *atomic.Pointer[bus.Progress]
+	cancel   context.CancelCauseFunc // ends the run
+
+	raw   []byte    // set before done is closed
+	at    time.Time // when it ended
 	of    attempt
 	place *list.Element // in the list of those that have ended; nil: it runs
 }
 
 // begin records an attempt that begins now. It returns one that has begun before.
-func (k *keptReports) begin(a attempt) (earlier *keptReport) {
+func (k *keptReports) begin(a attempt, progress *atomic.Pointer[bus.Progress], cancel context.CancelCauseFunc) (earlier *keptReport) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
 	if earlier = k.by[a]; earlier != nil {
@@ -57,7 +63,7 @@ func (k *keptReports) begin(a attempt) (earlier *keptReport) {
 	if k.by == nil {
 		k.by = map[attempt]*keptReport{}
 	}
-	k.by[a] = &keptReport{of: a, done: make(chan struct{})}
+	k.by[a] = &keptReport{of: a, done: make(chan struct{}), progress: progress, cancel: cancel}
 	return nil
 }
 
@@ -115,6 +121,9 @@ func (r *keptReport) wait(ctx context.Context) []byte {
 	}
 }
 
+// errCancelled ends a run that nobody wants any more.
+var errCancelled = errors.New("nobody wants it any more")
+
 // answerReports answers a router that asks what became of an attempt.
 func (s *Service) answerReports(ctx context.Context, data []byte) []byte {
 	var q bus.ReportRequest
@@ -131,7 +140,10 @@ func (s *Service) answerReports(ctx context.Context, data []byte) []byte {
 			_ = clock.Sleep(ctx, unknownPause) // a process that stops answers at once
 		}
 	default:
-		reply.State = bus.ReportRunning
+		reply.State, reply.Progress = bus.ReportRunning, r.progress.Load()
+		if q.Cancel {
+			r.cancel(errCancelled)
+		}
 		select {
 		case <-r.done:
 			reply.State, reply.Report = bus.ReportDone, r.raw

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"sync/atomic"
 	"testing"
 	"testing/synctest"
 	"time"
@@ -35,7 +36,7 @@ func TestKeptReports(t *testing.T) {
 		if r := asked(t, s, q); r.State != bus.ReportUnknown || time.Since(began) < unknownPause {
 			t.Errorf("%+v after %s", r, time.Since(began))
 		}
-		s.reports.begin(attempt{a.IntentID, a.Number})
+		s.reports.begin(attempt{a.IntentID, a.Number}, new(atomic.Pointer[bus.Progress]), func(error) {})
 		began = time.Now()
 		if r := asked(t, s, q); r.State != bus.ReportRunning || time.Since(began) != 0 {
 			t.Errorf("%+v after %s", r, time.Since(began))
@@ -60,7 +61,7 @@ func TestKeptReportsAreBounded(t *testing.T) {
 		var k keptReports
 		large := bytes.Repeat([]byte("a"), keepBytes/4)
 		for n := range 6 {
-			k.begin(attempt{"large", n})
+			k.begin(attempt{"large", n}, new(atomic.Pointer[bus.Progress]), func(error) {})
 			k.end(attempt{"large", n}, large)
 		}
 		if k.bytes > keepBytes || k.of(attempt{"large", 1}) != nil || k.of(attempt{"large", 2}) == nil {
@@ -70,7 +71,7 @@ func TestKeptReportsAreBounded(t *testing.T) {
 		if k.of(attempt{"large", 5}) != nil {
 			t.Error("it is kept for good")
 		}
-		k.begin(attempt{"next", 1})
+		k.begin(attempt{"next", 1}, new(atomic.Pointer[bus.Progress]), func(error) {})
 		k.end(attempt{"next", 1}, nil)
 		if len(k.by) != 1 || k.bytes != 0 {
 			t.Errorf("%d reports, %d bytes", len(k.by), k.bytes)
@@ -82,10 +83,10 @@ func TestKeptReportsAreBounded(t *testing.T) {
 func TestSameDispatch(t *testing.T) {
 	var k keptReports
 	a := attempt{"sha256:a", 1}
-	if k.begin(a) != nil {
+	if k.begin(a, new(atomic.Pointer[bus.Progress]), func(error) {}) != nil {
 		t.Fatal("it has begun before")
 	}
-	second := k.begin(a)
+	second := k.begin(a, new(atomic.Pointer[bus.Progress]), func(error) {})
 	if second == nil {
 		t.Fatal("it begins twice")
 	}

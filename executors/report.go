@@ -96,6 +96,9 @@ func cut(ctx context.Context, o *Intent) intents.Report {
 	if errors.Is(ctx.Err(), context.DeadlineExceeded) {
 		return failed(Fail(intents.ExecutorTimeout, "the intent did not end before its deadline"))
 	}
+	if errors.Is(context.Cause(ctx), errCancelled) {
+		return failed(Fail(intents.Cancelled, "its plan was cancelled while it ran"))
+	}
 	return failed(Fail(intents.Abandoned, "the executor is stopping"))
 }
 

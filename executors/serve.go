@@ -121,10 +121,12 @@ func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byt
 	}
 	defer leave()
 	a := attempt{o.ID, o.Ticket.Attempt}
-	if earlier := s.reports.begin(a); earlier != nil { // the same dispatch again
+	running, giveUp := context.WithCancelCause(ctx)
+	defer giveUp(nil)
+	if earlier := s.reports.begin(a, o.progress, giveUp); earlier != nil { // the same dispatch again
 		return earlier.wait(ctx)
 	}
-	raw := s.carryOut(ctx, o)
+	raw := s.carryOut(running, o)
 	s.reports.end(a, raw)
 	return raw
 }
@@ -195,6 +197,9 @@ func (s *Service) run(ctx context.Context, o *Intent) (r intents.Report) {
 	}()
 	res, err := s.handlers[o.Type](ctx, o)
 	failpoint.Hit(failpoint.ExecutorDone)
+	if err != nil && errors.Is(context.Cause(ctx), errCancelled) {
+		return cut(ctx, o)
+	}
 	if err != nil {
 		return s.failure(ctx, o, err)
 	}
@@ -266,7 +271,7 @@ func notDispatch() error {
 }
 
 func newIntent(t intents.Ticket, b intents.Body) *Intent {
-	o := &Intent{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t, transport: new(atomic.Pointer[intents.Transport])}
+	o := &Intent{ID: t.IntentID, Type: b.Intent.Type, Args: b.Intent.Args, Key: b.Constraints.IdempotencyKey, TraceID: b.TraceID, Ticket: t, transport: new(atomic.Pointer[intents.Transport]), progress: new(atomic.Pointer[bus.Progress])}
 	if b.Context != nil {
 		o.Context = *b.Context
 	}

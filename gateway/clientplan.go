@@ -14,6 +14,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/state/agents"
@@ -25,6 +26,8 @@ type clientCall struct {
 	Request string          // id of the call: a repeated call has the same
 	Skill   string          // full id
 	Args    json.RawMessage // an object; nil: none
+
+	Progress func(bus.StatusData) // gets the progress of a call that runs; nil: nobody waits so long
 }
 
 // clientTask is the task text of a client's plan.
@@ -91,41 +94,88 @@ func newClients() *clients {
 // again is another call.
 func (g *Gateway) callSkill(ctx context.Context, a actor, c clientCall) (*intents.Answer, error) {
 	a.session = c.Session
-	return g.clientIntent(ctx, a, intents.Digest([]byte(c.Request)), "skill.call", catalog.SkillCall{Skill: c.Skill, Input: c.Args})
+	wait := g.pace.call
+	if c.Progress != nil {
+		wait = g.pace.working
+	}
+	answer, p, err := g.clientIntent(ctx, a, bus.ClientCall{Type: "skill.call", Request: intents.Digest([]byte(c.Request)), WaitMS: wait.Milliseconds()}, catalog.SkillCall{Skill: c.Skill, Input: c.Args})
+	if err != nil || c.Progress == nil || answer.Code != intents.InFlight {
+		return answer, err
+	}
+	return g.followCall(ctx, a, p, answer.IntentID, c.Progress)
+}
+
+// followCall waits for the outcome of a call that runs, and passes its progress on.
+func (g *Gateway) followCall(ctx context.Context, a actor, p *clientPlan, id string, say func(bus.StatusData)) (*intents.Answer, error) {
+	reading, cancel := context.WithCancel(ctx)
+	var saying sync.WaitGroup
+	saying.Go(func() {
+		for e := range g.frames(reading, turn{actor: p.actor, id: p.turn, plan: p.id}, 0) {
+			var d bus.StatusData
+			if e.Kind == bus.FrameStatus && json.Unmarshal(e.Data, &d) == nil && d.IntentID == id {
+				say(d)
+			}
+		}
+	})
+	defer saying.Wait()
+	defer cancel()
+	return g.outcome(ctx, a, id)
+}
+
+// outcome waits for the outcome of an intent. If the deadline of ctx comes first, the answer is
+// IN_FLIGHT.
+func (g *Gateway) outcome(ctx context.Context, a actor, id string) (*intents.Answer, error) {
+	for pause := g.pace.closed; ; pause = min(2*pause, g.pace.look) {
+		answer, err := g.readIntent(ctx, a, id)
+		if err != nil || answer.Outcome != nil || answer.Code != intents.ApprovalRequired && answer.Code != intents.InFlight && answer.Code != intents.OK {
+			return answer, err
+		}
+		if answer.Code == intents.ApprovalRequired { // released, and not dispatched yet
+			answer.Code = intents.InFlight
+		}
+		switch err := clock.Sleep(ctx, pause); {
+		case errors.Is(err, context.DeadlineExceeded):
+			return answer, nil
+		case err != nil:
+			return nil, err
+		}
+	}
 }
 
 // clientLines reads lines of a result of the session that was returned by reference.
 func (g *Gateway) clientLines(ctx context.Context, a actor, session string, lines catalog.ReadLines) (*intents.Answer, error) {
 	a.session = session
-	return g.clientIntent(ctx, a, "", "read_lines", lines)
+	answer, _, err := g.clientIntent(ctx, a, bus.ClientCall{Type: "read_lines"}, lines)
+	return answer, err
 }
 
 // findSkills finds skills for a query among those that the caller may call.
 func (g *Gateway) findSkills(ctx context.Context, a actor, session string, query catalog.SkillFind) (*intents.Answer, error) {
 	a.session = session
-	return g.clientIntent(ctx, a, "", "skill.find", query)
+	answer, _, err := g.clientIntent(ctx, a, bus.ClientCall{Type: "skill.find"}, query)
+	return answer, err
 }
 
-// clientIntent has an intent signed by the task of a client's plan. A plan that no longer accepts
-// calls is replaced by the next one.
-func (g *Gateway) clientIntent(ctx context.Context, a actor, request, typ string, args any) (*intents.Answer, error) {
-	raw, err := json.Marshal(args)
-	if err != nil {
-		return nil, problem.New(intents.SchemaInvalid, "/arguments", "is no JSON")
+// clientIntent has an intent signed by the task of a client's plan, and returns the plan. A plan
+// that no longer accepts calls is replaced by the next one.
+func (g *Gateway) clientIntent(ctx context.Context, a actor, c bus.ClientCall, args any) (*intents.Answer, *clientPlan, error) {
+	var err error
+	if c.Args, err = json.Marshal(args); err != nil {
+		return nil, nil, problem.New(intents.SchemaInvalid, "/arguments", "is no JSON")
 	}
 	for range clientTries {
-		p, err := g.clientPlan(ctx, a, request)
+		p, err := g.clientPlan(ctx, a, c.Request)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
-		answer, over, err := g.signed(ctx, p, a, bus.ClientCall{Type: typ, Args: raw, Request: request})
+		answer, over, err := g.signed(ctx, p, a, c)
 		if !over {
-			return answer, err
+			return answer, p, err
 		}
-		g.clients.leave(p, request)
+		g.clients.leave(p, c.Request)
 		go g.endClientPlan(context.WithoutCancel(ctx), p, a)
 	}
-	return nil, problem.New(intents.Overloaded, "", "the plans of the session end faster than calls are made")
+	return nil, nil, problem.New(intents.Overloaded, "", "the plans of the session end faster than calls are made")
 }
 
 // clientPlan returns the plan of a session in which a request was sent before, or the one that
@@ -248,7 +298,7 @@ func (g *Gateway) signed(ctx context.Context, p *clientPlan, a actor, c bus.Clie
 		return nil, false, err
 	}
 	row, _ := catalog.Builtin().Lookup(c.Type)
-	ctx, cancel := context.WithTimeout(ctx, row.Run()+intentTTL)
+	ctx, cancel := context.WithTimeout(ctx, row.Start()+intentTTL)
 	defer cancel()
 	raw, err := g.cfg.Bus.Request(ctx, bus.ClientCalls(p.instance), question)
 	if err != nil {

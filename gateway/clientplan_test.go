@@ -256,6 +256,28 @@ func TestClientDrops(t *testing.T) {
 	w.calls(1)
 }
 
+// TestClientCallRuns: a call that outlasts the wait of its client runs, under one intent however
+// often it is asked for, and takes no place from others. It happens once.
+func TestClientCallRuns(t *testing.T) {
+	w := newClientWorld(t)
+	w.gateway.pace.call = 50 * time.Millisecond
+	goOn := make(chan struct{})
+	w.Bus.On("skill.call", func(context.Context, routertest.Call) intents.Report {
+		<-goOn
+		return routertest.Done(catalog.SkillCallResult{Output: json.RawMessage(`"paid"`)})
+	})
+	id := w.called("1", "bank.pay", `{"n":1}`, intents.InFlight).IntentID
+	if again := w.called("1", "bank.pay", `{"n":1}`, intents.InFlight).IntentID; again != id || id == "" {
+		t.Errorf("%s is then %s", id, again)
+	}
+	close(goOn)
+	w.gateway.pace.call = time.Minute
+	if a := w.called("1", "bank.pay", `{"n":1}`, intents.OK); a.IntentID != id {
+		t.Errorf("%s has the outcome of %s", a.IntentID, id)
+	}
+	w.calls(1)
+}
+
 // TestClientHold: a call that waits for approval does not delay others, and its outcome can be
 // read after the approval. The plan is closed when the session has ended and nothing waits any
 // more.

@@ -29,7 +29,7 @@ func (g *Gateway) clientSkills(ctx context.Context, a actor) ([]catalog.Manifest
 			go g.endClient(context.WithoutCancel(ctx), a, a.session)
 		}()
 		for i := 0; i < len(missing); i += catalog.MaxLoaded {
-			answer, err := g.clientIntent(ctx, a, "", "skill.load", catalog.SkillLoad{Skills: missing[i:min(i+catalog.MaxLoaded, len(missing))]})
+			answer, _, err := g.clientIntent(ctx, a, bus.ClientCall{Type: "skill.load"}, catalog.SkillLoad{Skills: missing[i:min(i+catalog.MaxLoaded, len(missing))]})
 			if err != nil {
 				return nil, err
 			}

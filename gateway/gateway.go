@@ -181,6 +181,8 @@ type pace struct {
 	resume     time.Duration // between two requests for plans without a driver
 	redispatch time.Duration // before the same plan is dispatched again
 	working    time.Duration // between two progress reports of a call
+	call       time.Duration // longest wait for a call of a client that does not ask for its progress
+	look       time.Duration // longest pause between two looks at a call that runs
 	tick       time.Duration // between two checks of which grants are due
 	renew      time.Duration // age at which a plan's grant is replaced
 }
@@ -192,6 +194,8 @@ var defaultPace = pace{
 	resume:     2 * time.Second,
 	redispatch: 30 * time.Second,
 	working:    2 * time.Second,
+	call:       50 * time.Second, // clients give up after 60
+	look:       4 * time.Second,
 	tick:       30 * time.Second,
 	renew:      10 * time.Minute,
 }

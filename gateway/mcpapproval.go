@@ -142,25 +142,10 @@ func (c *mcpCall) decided(ctx context.Context, h pendingApproval, said *wire.Eli
 	return c.answer(ctx, answer)
 }
 
-// outcome waits for the outcome of an intent that waited for approval.
+// outcome waits for the outcome of an intent, as long as for a call.
 func (c *mcpCall) outcome(ctx context.Context, id string) (*intents.Answer, error) {
-	again := time.NewTicker(c.s.servers.g.pace.closed)
-	defer again.Stop()
-	limit := time.After(catalog.DefaultRun)
-	for {
-		a, err := c.s.servers.g.readIntent(ctx, c.actor, id)
-		if err != nil || a.Outcome != nil || a.Code != intents.ApprovalRequired && a.Code != intents.InFlight && a.Code != intents.OK {
-			return a, err
-		}
-		if a.Code == intents.ApprovalRequired { // released, and not dispatched yet
-			a.Code = intents.InFlight
-		}
-		select {
-		case <-again.C:
-		case <-limit:
-			return a, nil
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		}
-	}
+	g := c.s.servers.g
+	ctx, cancel := context.WithTimeout(ctx, g.pace.call)
+	defer cancel()
+	return g.outcome(ctx, c.actor, id)
 }

@@ -107,10 +107,18 @@ func (c *mcpCall) run(ctx context.Context, agent, task string) (*wire.CallToolRe
 func (c *mcpCall) follow(ctx context.Context, t turn, reply runReply) (*wire.CallToolResult, error) {
 	g := c.s.servers.g
 	if reply.Approval == nil {
-		err := g.await(ctx, g.pace.wait, t, &reply, func(e event) bool {
+		wait := g.pace.wait
+		if c.token != nil {
+			wait = standingLife
+		}
+		err := g.await(ctx, wait, t, &reply, func(e event) bool {
 			var d bus.StatusData
 			if e.Kind == bus.FrameStatus && json.Unmarshal(e.Data, &d) == nil {
-				c.report(ctx, d.State)
+				said := d.State
+				if d.IntentID != "" { // of a call
+					said = d.Message
+				}
+				c.report(ctx, said, 0, 0)
 			}
 			return reply.take(e)
 		})
@@ -258,20 +266,36 @@ func (c *mcpCall) output(a *intents.Answer) *wire.CallToolResult {
 // progressReporter sends progress of one call, to a client that requested it.
 type progressReporter struct {
 	mu    sync.Mutex
-	count int
+	last  float64
+	total float64 // 0: unknown
 	token wire.ProgressToken
 }
 
-// report sends the progress of a call.
-func (c *mcpCall) report(ctx context.Context, message string) {
+// smallProgress is that of a report without a number: all of a day are less than a step of any
+// server.
+const smallProgress = 1e-6
+
+// report sends the progress of a call, which grows with each report. 0: it is not known.
+func (c *mcpCall) report(ctx context.Context, message string, progress, total float64) {
 	if c.token == nil {
 		return
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.count++
+	if progress > c.last {
+		c.last, c.total = progress, total
+	} else {
+		c.last += smallProgress
+	}
+	params := map[string]any{"progressToken": c.token, "progress": c.last}
+	if message != "" {
+		params["message"] = message
+	}
+	if c.total > 0 {
+		params["total"] = c.total
+	}
 	// A client that has disconnected, or does not listen, misses it.
-	_ = server.ServerFromContext(ctx).SendNotificationToClient(ctx, string(wire.MethodNotificationProgress), map[string]any{"progressToken": c.token, "progress": c.count, "message": message})
+	_ = server.ServerFromContext(ctx).SendNotificationToClient(ctx, string(wire.MethodNotificationProgress), params)
 }
 
 // progress reports repeatedly that a call still runs, until it is stopped.
@@ -292,7 +316,7 @@ func (c *mcpCall) progress(ctx context.Context) (stop func()) {
 			case <-ctx.Done():
 				return
 			case <-again.C:
-				c.report(ctx, "still running")
+				c.report(ctx, "still running", 0, 0)
 			}
 		}
 	})

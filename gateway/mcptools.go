@@ -111,7 +111,11 @@ func (c *mcpCall) callSkill(ctx context.Context, m catalog.Manifest, args json.R
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
-	a, err := c.s.servers.skills.callSkill(ctx, c.actor, clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args})
+	call := clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args}
+	if c.token != nil {
+		call.Progress = func(d bus.StatusData) { c.report(ctx, d.Message, d.Progress, d.Total) }
+	}
+	a, err := c.s.servers.skills.callSkill(ctx, c.actor, call)
 	if err != nil {
 		return nil, err
 	}
@@ -236,6 +240,11 @@ func (s *mcpServer) getResult() server.ServerTool {
 			if a.Outcome == nil && a.Code == intents.ApprovalRequired {
 				h := pendingApprovalOf(a)
 				return withMeta(c.waits(h), a.IntentID, a.Receipt, ""), nil
+			}
+			if a.Outcome == nil && (a.Code == intents.InFlight || a.Code == intents.OK) {
+				if a, err = c.outcome(ctx, a.IntentID); err != nil {
+					return nil, err
+				}
 			}
 			return c.answer(ctx, a)
 		}

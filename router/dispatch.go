@@ -198,20 +198,21 @@ func (r *Router) failed(x *execution, out intents.Outcome, err error) intents.Ou
 }
 
 // request sends the intent to its executor and waits for the report. One that the executor has not
-// begun in time gets another ticket, until its deadline.
+// begun in time gets another ticket, for as long as it may wait for its start.
 func (r *Router) request(ctx context.Context, x *execution) (intents.Report, error) {
 	inputs, err := r.inputs(ctx, &x.decision)
 	if err != nil {
 		return intents.Report{}, err
 	}
-	deadline := r.cfg.Now().Add(x.row.Run()).UTC()
+	now := r.cfg.Now().UTC()
+	start, deadline := now.Add(x.row.Start()), now.Add(x.row.Run())
 	for {
 		report, err := r.requestOnce(ctx, x, inputs, deadline)
 		if err != nil || report.Status != intents.Unstarted {
 			return report, err
 		}
-		if !r.cfg.Now().Before(deadline) {
-			report.Status, report.Retryable, report.Reason = intents.Failed, true, "the intent had no turn before its deadline; nothing was started"
+		if !r.cfg.Now().Before(start) {
+			report.Status, report.Retryable, report.Reason = intents.Failed, true, "the intent had no turn in time; nothing was started"
 			return report, nil
 		}
 		if err := clock.Sleep(ctx, listenerPause); err != nil {
@@ -247,7 +248,7 @@ func (r *Router) requestOnce(ctx context.Context, x *execution, inputs []intents
 	late, cancel := context.WithTimeout(ctx, deadline.Sub(issued)+replyGrace)
 	defer cancel()
 	failpoint.Hit(failpoint.IntentTicketed)
-	reply, err := r.cfg.Bus.Request(late, bus.Exec(x.env.Type()), msg)
+	reply, err := r.reportOf(late, x, msg)
 	failpoint.Hit(failpoint.IntentReported)
 	switch {
 	case errors.Is(err, bus.ErrNoResponders):
@@ -257,7 +258,10 @@ func (r *Router) requestOnce(ctx context.Context, x *execution, inputs []intents
 	case ctx.Err() != nil:
 		return report, fmt.Errorf("request: %w", err)
 	}
-	if kept, known := r.keptReport(ctx, x, time.Now()); known { // the answer was lost
+	if errors.Is(err, errLost) {
+		return report, errLost
+	}
+	if kept, known := r.keptReport(ctx, x, 0, r.unknownReplies()); known { // the answer was lost
 		return report, readReport(kept, &report)
 	}
 	if errors.Is(err, context.DeadlineExceeded) {

@@ -148,7 +148,7 @@ func TestRecoverRunning(t *testing.T) {
 	})
 }
 
-// An executor that is not there yet is waited for as long as the intent may run.
+// An executor that is not there yet is waited for as long as when it is dispatched.
 func TestRecoverAskingInVain(t *testing.T) {
 	bubble(t, func(t *testing.T) {
 		t.Helper()

@@ -85,7 +85,7 @@ func (r *Router) outlived(x *execution) bool { return r.cfg.Term != nil || x.row
 // executor knows nothing of it; again: it is to be dispatched. If ctx ends meanwhile, it stays open.
 func (r *Router) endOpen(ctx context.Context, x *execution, left storage.OpenIntent) (again bool, err error) {
 	if r.outlived(x) {
-		raw, known := r.keptReport(ctx, x, time.Now().Add(x.row.Run()))
+		raw, known := r.keptReport(ctx, x, x.row.Start(), r.unknownReplies())
 		switch {
 		case ctx.Err() != nil:
 			return false, nil //nolint:nilerr // it stays open
@@ -107,12 +107,12 @@ func (r *Router) notRecovered(ctx context.Context, x storage.OpenIntent, err err
 
 // redispatch has an intent executed again, under the attempt that resume began. After a crash of
 // the machine its executor may come back later than the router, so redispatch waits for it as long
-// as the intent may run, counted from when the router was ready. If no executor comes, the effect
+// as a dispatched intent does, counted from when the router was ready. If no executor comes, the effect
 // of the earlier attempts is unknown.
 //
 // If ctx ends while it waits, it leaves the intent open for the next start.
 func (r *Router) redispatch(ctx context.Context, x *execution) {
-	until := time.Now().Add(x.row.Run())
+	until := time.Now().Add(x.row.Start())
 	out, heard := r.dispatch(clock.Lasting(ctx), x)
 	for !heard && time.Now().Before(until) {
 		if clock.Sleep(ctx, listenerPause) != nil {

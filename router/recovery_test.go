@@ -127,13 +127,13 @@ func recovering(w *routertest.World) (stop func()) {
 	}
 }
 
-// runLimit of skill.call.
+// runLimit is how long a skill.call waits for its executor.
 func runLimit(w *routertest.World) time.Duration {
 	row, ok := catalog.Builtin().Lookup("skill.call")
 	if !ok {
 		w.Fatal("no skill.call")
 	}
-	return row.Run()
+	return row.Start()
 }
 
 // An executor may be back later than the router: the intent waits for it, the router accepts others

@@ -93,6 +93,14 @@ func (v *View) Plan(tenant, id string) (catalog.PlanView, bool) {
 	return p.shown(), true
 }
 
+// PlanCancelled reports whether somebody has cancelled a plan.
+func (s *State) PlanCancelled(tenant, id string) bool {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	p := s.plans[tenant+"/"+id]
+	return p != nil && p.View.Failure != nil && strings.HasPrefix(p.View.Failure.Reason, cancelledBy(Intent{}))
+}
+
 // PlanInput returns what a policy sees of a plan, and the plan's user. It adds the plan to the
 // decision's reads.
 func (v *View) PlanInput(tenant, id string) (input *intents.PlanInput, user string, ok bool) {

@@ -127,9 +127,9 @@ func crossings() []crossing {
 		{subject: bus.DirectoryUser, account: accountCore, by: gateway},
 		{subject: bus.DirectoryRegistry, account: accountCore, by: gateway},
 		{subject: bus.PlansSilent, account: accountCore, by: gateway},
-		// One way: the stream FRAMES stores them, and there are no replies. Only drivers and the
-		// gateway publish frames, so that a compromised task or planner cannot answer the user.
-		{subject: turnAll, account: accountFrames, by: []string{accountGateway, accountManager, accountRuns}},
+		// One way: the stream FRAMES stores them, and there are no replies. Only drivers, routers and
+		// the gateway publish frames, so that a compromised task or planner cannot answer the user.
+		{subject: turnAll, account: accountFrames, by: []string{accountGateway, accountManager, accountRuns, accountCore}},
 		{subject: jetStreamAPI + framesStream, called: bus.FramesAPI + framesStream, account: accountFrames, by: core},
 		{subject: jetStreamAPI + framesInfo, called: bus.FramesAPI + framesInfo, account: accountFrames, by: core},
 		{subject: jetStreamAPI + framesPurge, called: bus.FramesAPI + framesPurge, account: accountFrames, by: core},

@@ -1,6 +1,7 @@
 package mcp
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"log/slog"
@@ -10,6 +11,7 @@ import (
 
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/internal/visible"
@@ -55,8 +57,9 @@ type asides struct {
 
 // pendingCall is a call in flight.
 type pendingCall struct {
-	log       *slog.Logger
-	onMessage func(ServerMessage) // nil: nobody
+	log        *slog.Logger
+	onMessage  func(ServerMessage) // nil: nobody
+	onProgress func(bus.Progress)  // likewise
 }
 
 func newAsides(log *slog.Logger, hide func(string) string) *asides {
@@ -64,10 +67,7 @@ func newAsides(log *slog.Logger, hide func(string) string) *asides {
 }
 
 // during gives a call in flight for somebody its token, until it ends.
-func (a *asides) during(owner string, log *slog.Logger, hear func(ServerMessage)) (token string, end func()) {
-	if log == nil {
-		log = a.log
-	}
+func (a *asides) during(owner string, call pendingCall) (token string, end func()) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if a.owner == nil {
@@ -76,7 +76,7 @@ func (a *asides) during(owner string, log *slog.Logger, hear func(ServerMessage)
 	a.shared = a.shared || *a.owner != owner
 	a.last++
 	token = strconv.Itoa(a.last)
-	a.calls[token] = pendingCall{log, hear}
+	a.calls[token] = call
 	return token, func() {
 		a.mu.Lock()
 		defer a.mu.Unlock()
@@ -140,6 +140,16 @@ func (a *asides) notified(n wire.JSONRPCNotification) {
 		}
 		a.say(ctx, "", x)
 	case "notifications/progress":
+		token := textOf(of["progressToken"])
+		p := bus.Progress{Message: visible.Line(a.hide(textOf(cmp.Or(of["message"], any("")))), maxProgress)}
+		p.Progress, _ = of["progress"].(float64)
+		p.Total, _ = of["total"].(float64)
+		a.mu.Lock()
+		hear := a.calls[token].onProgress
+		a.mu.Unlock()
+		if hear != nil {
+			hear(p)
+		}
 		text := textOf(of["progress"])
 		if of["total"] != nil {
 			text += " of " + textOf(of["total"])
@@ -147,9 +157,12 @@ func (a *asides) notified(n wire.JSONRPCNotification) {
 		if of["message"] != nil {
 			text += ": " + textOf(of["message"])
 		}
-		a.say(ctx, textOf(of["progressToken"]), ServerMessage{Level: intents.LevelInfo, Kind: "progress", Text: text})
+		a.say(ctx, token, ServerMessage{Level: intents.LevelInfo, Kind: "progress", Text: text})
 	}
 }
+
+// maxProgress bounds the message of a call's progress, in bytes.
+const maxProgress = 256
 
 // levelOf is a level of the protocol.
 func levelOf(name any) intents.Level {

@@ -41,8 +41,8 @@ func TestAsidesOfSeveralCalls(t *testing.T) {
 	var text strings.Builder
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	a := newAsides(log.With(slog.String("of", "server")), (&Settings{Secrets: []string{"hunter2-of-the-crm"}}).hider())
-	first, end := a.during("ana", log.With(slog.String("of", "first")), nil)
-	second, _ := a.during("ana", log.With(slog.String("of", "second")), nil)
+	first, end := a.during("ana", pendingCall{log: log.With(slog.String("of", "first"))})
+	second, _ := a.during("ana", pendingCall{log: log.With(slog.String("of", "second"))})
 	say := func(token, line, of string) {
 		t.Helper()
 		text.Reset()
@@ -68,9 +68,9 @@ func TestAsidesOfSeveralUsers(t *testing.T) {
 	log := slog.New(slog.NewTextHandler(&text, nil))
 	a := newAsides(log.With(slog.String("of", "server")), (&Settings{}).hider())
 	heard := 0
-	_, end := a.during("acme\x00ana", log, nil)
+	_, end := a.during("acme\x00ana", pendingCall{log: log})
 	end()
-	token, _ := a.during("other\x00ben", log.With(slog.String("of", "ben")), func(ServerMessage) { heard++ })
+	token, _ := a.during("other\x00ben", pendingCall{log: log.With(slog.String("of", "ben")), onMessage: func(ServerMessage) { heard++ }})
 	for kind, want := range map[string]string{"": "server", token: "ben", "unknown": "server"} {
 		text.Reset()
 		a.say(t.Context(), kind, ServerMessage{Level: intents.LevelInfo, Kind: "stderr", Text: "row of ana"})

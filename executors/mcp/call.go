@@ -18,6 +18,7 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	wire "github.com/mark3labs/mcp-go/mcp"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/visible"
 )
@@ -47,6 +48,8 @@ type CallMeta struct {
 	// OnMessage, if not nil, gets the same. It is called from several goroutines, and may be
 	// called once more after the call.
 	OnMessage func(ServerMessage)
+	// OnProgress, if not nil, gets the progress of the call, likewise.
+	OnProgress func(bus.Progress)
 }
 
 // Result is the answer of a tool.
@@ -83,12 +86,18 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	}
 	ctx = context.WithValue(ctx, toolKey{}, t)
 	req := c.request(cmp.Or(t.declared, name), input, meta)
-	token, end := c.asides.during(meta.Owner, meta.Log, meta.OnMessage)
+	q := &patience{limit: cmp.Or(c.src.Timeouts[name], c.opt.Timeout)}
+	token, end := c.asides.during(meta.Owner, pendingCall{cmp.Or(meta.Log, c.log), meta.OnMessage, func(p bus.Progress) {
+		q.renew()
+		if meta.OnProgress != nil {
+			meta.OnProgress(p)
+		}
+	}})
 	defer end()
 	req.Params.Meta.ProgressToken = token
 	var res toolResult
 	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
-		res, e = c.callOnce(ctx, req)
+		res, e = c.callOnce(ctx, req, q)
 		return e
 	})
 	if failed != nil {
@@ -110,7 +119,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 func (c *Client) attempt(ctx context.Context, safe bool, send func() *Error) *Error {
 	for n := 1; ; n++ {
 		err := send()
-		if err == nil || !safe && (c.src.URL == "" || !err.Undelivered) || !err.Retryable() || n > c.opt.Retries || err.after > maxRetryAfter || ctx.Err() != nil {
+		if err == nil || !safe && (c.src.URL == "" || !err.Undelivered) || !err.Retryable() || n > c.opt.Retries || err.after > maxRetryAfter || err.late || ctx.Err() != nil {
 			return err
 		}
 		if clock.Sleep(ctx, max(c.opt.Backoff<<min(n-1, 6), err.after)) != nil {
@@ -202,27 +211,28 @@ func (c *Client) request(name string, input json.RawMessage, meta CallMeta) wire
 
 // callOnce sends the request once. If the server no longer knows the session, it has not run the
 // call, which is sent again on a new connection.
-func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest) (toolResult, *Error) {
-	res, ended, err := c.send(ctx, req)
+func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest, q *patience) (toolResult, *Error) {
+	res, ended, err := c.send(ctx, req, q)
 	if ended {
-		res, _, err = c.send(ctx, req)
+		res, _, err = c.send(ctx, req, q)
 	}
 	return res, err
 }
 
-func (c *Client) send(ctx context.Context, req wire.CallToolRequest) (res toolResult, ended bool, failed *Error) {
+func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience) (res toolResult, ended bool, failed *Error) {
 	cn, err := c.acquire(ctx)
 	if err != nil {
 		return res, false, asError(err)
 	}
 	defer c.release(cn)
 	ctx, st := withState(ctx)
-	ctx, cancel := context.WithTimeout(ctx, c.opt.Timeout)
-	defer cancel()
+	ctx, stop := q.begin(ctx)
+	defer stop()
 	if _, err = cn.rpc.CallTool(ctx, req); err == nil {
 		return st.answer, false, nil
 	}
 	e := classify(ctx, st, err, cn)
+	e.late = errors.Is(e, context.DeadlineExceeded)
 	// A server that restarts may come back with another protocol version.
 	if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
 		c.drop(cn)

@@ -51,6 +51,7 @@ type Error struct {
 	Err    error
 
 	after time.Duration // that the server asks to wait
+	late  bool          // the call's time was over
 }
 
 func (e *Error) Error() string {
@@ -117,9 +118,9 @@ func classify(ctx context.Context, st *state, err error, cn *conn) *Error {
 	case st.tooLarge.Load():
 		*e = Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("more than %d bytes", st.limit.Load())}
 	case ctx.Err() != nil:
-		e.Reason, e.Err = "no answer in time", ctx.Err()
-		if errors.Is(ctx.Err(), context.Canceled) {
-			e.Reason = "given up by the caller"
+		e.Reason, e.Err = "given up by the caller", context.Cause(ctx)
+		if errors.Is(e.Err, context.DeadlineExceeded) {
+			e.Reason = "no answer in time"
 		}
 	case errors.As(err, &refused):
 		*e = Error{Kind: ErrRefused, Reason: refused.Error(), Undelivered: true, Barred: true}

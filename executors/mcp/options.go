@@ -6,18 +6,22 @@ import (
 	"net/http"
 	"time"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/egress"
 )
 
 // Defaults of [Options].
 const (
 	DefaultMaxBytes     = 32 << 20         // a response above that is ErrTooLarge
-	DefaultTimeout      = 30 * time.Second // one call, once
+	DefaultTimeout      = time.Minute      // of a call
 	DefaultStartTimeout = time.Minute      // of a process: npx may have to download it first
 	DefaultDialTimeout  = 10 * time.Second // of a server that is there already
 	DefaultBackoff      = 200 * time.Millisecond
 	DefaultRetries      = 3 // after the first attempt
 )
+
+// MaxTimeout is the longest Timeout, and the longest call.
+const MaxTimeout = catalog.MaxCall
 
 // maxRetryAfter is how long a server may ask to wait before the next attempt. A longer
 // wait is left to the caller.
@@ -28,8 +32,9 @@ type Options struct {
 	// MaxBytes bounds one response, as JSON: an HTTP body after
 	// decompression, or a line of a child's output.
 	MaxBytes int64
-	// Timeout bounds one attempt of a call; the caller's context bounds all. Zero: that
-	// of the source, or else DefaultTimeout.
+	// Timeout is how long an attempt of a call may go on without an answer or progress; the caller's
+	// context bounds all. A call that was late is not repeated. The source may have another one for
+	// its tool. Zero: that of the source, or else DefaultTimeout.
 	Timeout time.Duration
 	// StartTimeout bounds connecting: start of the process and handshake. Zero:
 	// DefaultStartTimeout of a process, DefaultDialTimeout of a URL.

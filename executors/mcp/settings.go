@@ -31,9 +31,10 @@ type Settings struct {
 	Header    http.Header       // of every HTTP request
 	// HeaderFiles are the files of headers, by name.
 	HeaderFiles map[string]*SecretFile
-	Timeout     time.Duration // of one call; 0: DefaultTimeout
-	RPM         int           // calls a minute; 0: any number
-	Tenants     []string      // that see its skills; nil: all
+	Timeout     time.Duration            // of a call, see Options.Timeout; 0: not set
+	Timeouts    map[string]time.Duration // likewise, by tool
+	RPM         int                      // calls a minute; 0: any number
+	Tenants     []string                 // that see its skills; nil: all
 	// Trust means that the operator trusts the hints of the server's tools. A hint of any other
 	// server is a claim that people are shown and that has no effect.
 	Trust bool
@@ -80,7 +81,8 @@ var members = map[string]member{
 	"url":         {"", text((*entry).setURL)},
 	"command":     {"", (*entry).setCommand},
 	"tenants":     {"", func(s *entry, n *yaml.Node) error { return list(n, "tenants: leave it out for all", s.addTenant) }},
-	"timeout_sec": {"", wholeNumber(int(DefaultTimeout/time.Second), func(s *entry, n int) { s.Timeout = time.Duration(n) * time.Second })},
+	"timeout_sec": {"", wholeNumber(int(MaxTimeout/time.Second), func(s *entry, n int) { s.Timeout = time.Duration(n) * time.Second })},
+	"timeouts":    {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addTimeout) }},
 	"rpm":         {"", wholeNumber(maxRPM, func(s *entry, n int) { s.RPM = n })},
 	"auth":        {"url", text((*entry).setAuth)},
 	"issuer":      {"url", text(func(s *entry, text string) (err error) { s.OAuth.Issuer, err = parseURL(text); return err })},
@@ -273,6 +275,18 @@ func (s *entry) addEffect(tool string, n *yaml.Node) error {
 		}
 		s.Effects[tool] = effect
 		return nil
+	})(s, n)
+}
+
+func (s *entry) addTimeout(tool string, n *yaml.Node) error {
+	if tool == "" {
+		return errors.New(": name a tool: {tool: seconds}")
+	}
+	return wholeNumber(int(MaxTimeout/time.Second), func(s *entry, n int) {
+		if s.Timeouts == nil {
+			s.Timeouts = map[string]time.Duration{}
+		}
+		s.Timeouts[tool] = time.Duration(n) * time.Second
 	})(s, n)
 }
 

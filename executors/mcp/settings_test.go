@@ -37,12 +37,13 @@ name: crm
 url: https://crm.example/mcp
 headers: {Authorization: "Bearer ${CRM_TOKEN}", X-Team: sales}
 timeout_sec: 10
+timeouts: {render: 86400}
 tenants: [acme, default]
 rpm: 60
 trust: true
 principal_hmac: "${CRM_TOKEN}=="
 `: {URL: "https://crm.example/mcp", Settings: Settings{
-			Name: "crm", Header: http.Header{"Authorization": {"Bearer of the variable"}, "X-Team": {"sales"}}, Timeout: 10 * time.Second, RPM: 60,
+			Name: "crm", Header: http.Header{"Authorization": {"Bearer of the variable"}, "X-Team": {"sales"}}, Timeout: 10 * time.Second, Timeouts: map[string]time.Duration{"render": MaxTimeout}, RPM: 60,
 			Tenants: []string{"acme", "default"}, Trust: true, PrincipalKey: []byte("of the variable=="),
 			Secrets: []string{"of the variable", "Bearer of the variable", "sales", "of the variable", "of the variable=="},
 		}},

@@ -64,7 +64,7 @@ const membersEnd = "--"
 
 // shortMembers are those that the short form can have. Others can read a command line, so it has no
 // headers, client_secret or principal_hmac.
-var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "rpm", "tenant", "trust", "open_world", "auth", "issuer", "client_id", "scopes"}
+var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "timeout", "rpm", "tenant", "trust", "open_world", "auth", "issuer", "client_id", "scopes"}
 
 // longForm makes the mapping of a short form. A command without members may contain "--" itself.
 func longForm(s string) (*yaml.Node, error) {
@@ -115,9 +115,9 @@ func addMember(n *yaml.Node, text string) error {
 			v = "${" + name + "}"
 		}
 		within(n, "env", yaml.MappingNode, word(name), word(v))
-	case "effect":
+	case "effect", "timeout":
 		at := max(strings.LastIndexByte(value, ':'), 0)
-		within(n, "effects", yaml.MappingNode, word(value[:at]), word(strings.TrimPrefix(value[at:], ":")))
+		within(n, key+"s", yaml.MappingNode, word(value[:at]), word(strings.TrimPrefix(value[at:], ":")))
 	case "files":
 		path, mode := value, "ro"
 		if p, write := strings.CutSuffix(value, ":rw"); write {

@@ -146,8 +146,9 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 	o := in.intent
 	m := mcp.CallMeta{
 		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Owner: o.Ticket.Actor.Tenant + "\x00" + o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
-		OnMessage: func(x mcp.ServerMessage) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
-		Log:       s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
+		OnMessage:  func(x mcp.ServerMessage) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
+		OnProgress: o.Progress,
+		Log:        s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}
 	if !intents.Keepable(o.Ticket.Obligations) { // what the server says meanwhile may have what is hidden
 		m.Log = slog.New(slog.DiscardHandler)

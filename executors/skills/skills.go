@@ -31,6 +31,10 @@ import (
 // Name of the executor.
 const Name = "skills"
 
+// Workers is how many calls run at once: most of them wait for their servers, and one may wait for a
+// day.
+const Workers = 512
+
 // Server is a skill server; *mcp.Client is one. Errors are *mcp.Error.
 type Server interface {
 	Manifests(ctx context.Context) ([]mcp.Manifest, error)

@@ -128,6 +128,7 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/now":                   {"now", c.now},
 		"GET /console/plans":                 {"plans", c.plans},
 		"GET /console/plans/{id}":            {"plan", c.plan},
+		"GET /console/plans/{id}/events":     {"", c.planEvents},
 		"GET /console/intents/{id}":          {"intent", c.intent},
 		"GET /console/intents/{id}/proof":    {"", c.proof},
 		"GET /console/approvals":             {"approvals", c.approvals},
@@ -286,19 +287,28 @@ func (q *request) may(capability string) error {
 	return q.get("/v1/me?capability="+capability, nil)
 }
 
-// changes is a stream with an event for every decision that the person may see. It ends with the
-// session, with the page, and after some minutes: the browser reconnects.
-func (c *Console) changes(q *request) (any, error) {
-	if wait, ok := c.live.Allow(q.s.metered()); !ok {
+// stream takes a place for a stream.
+func (q *request) stream() (leave func(), err error) {
+	if wait, ok := q.c.live.Allow(q.s.metered()); !ok {
 		p := problem.New(intents.RateLimited, "", "")
 		p.RetryAfter = wait
 		return nil, p
 	}
-	leave, ok := c.streams.Take(q.s.metered().Tenant, q.s.metered().Key)
+	leave, ok := q.c.streams.Take(q.s.metered().Tenant, q.s.metered().Key)
 	if !ok {
 		p := problem.New(intents.Overloaded, "", "too many pages of this API key or its tenant are open")
 		p.RetryAfter = streamLife
 		return nil, p
+	}
+	return leave, nil
+}
+
+// changes is a stream with an event for every decision that the person may see. It ends with the
+// session, with the page, and after some minutes: the browser reconnects.
+func (c *Console) changes(q *request) (any, error) {
+	leave, err := q.stream()
+	if err != nil {
+		return nil, err
 	}
 	defer leave()
 	h := q.w.Header()

@@ -1,12 +1,15 @@
 package console
 
 import (
+	"context"
 	"encoding/json"
+	"net/http"
 	"net/url"
 	"slices"
 	"strconv"
 
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/problem/edge"
 )
 
 // planList is a page of plans.
@@ -60,6 +63,23 @@ func (c *Console) plan(q *request) (any, error) {
 	var err error
 	p.List, err = q.intents(filter{Plan: id})
 	return p, err
+}
+
+// planEvents is the stream of a plan's frames, for the progress of its calls. It ends after some
+// minutes, as the stream of changes does.
+func (c *Console) planEvents(q *request) (any, error) {
+	leave, err := q.stream()
+	if err != nil {
+		return nil, err
+	}
+	defer leave()
+	ctx, cancel := context.WithTimeout(q.Context(), streamLife)
+	defer cancel()
+	a := edge.Pass(q.w, func(status int, _ http.Header) bool { return status >= http.StatusBadRequest })
+	if err := c.serve(ctx, q.s.credentials, http.MethodGet, "/agent/plans/"+url.PathEscape(q.PathValue("id"))+"/events", nil, a); err != nil {
+		return nil, err
+	}
+	return nil, errDone
 }
 
 // graph is a plan as boxes and lines, one column for each depth.

@@ -68,6 +68,15 @@ func (r Row) Run() time.Duration {
 	return r.MaxQueue + r.MaxRun
 }
 
+// maxStart bounds the wait of a dispatched intent for an executor that takes it.
+const maxStart = 2 * time.Minute
+
+// Start is how long a dispatched intent waits at most for an executor that takes it.
+func (r Row) Start() time.Duration { return min(r.Run(), maxStart) }
+
+// Long reports whether the run may outlast the wait of whoever has it carried out.
+func (r Row) Long() bool { return r.Run() > maxStart }
+
 // TTL is the largest ttl_sec that the row accepts.
 func (r Row) TTL() time.Duration {
 	if r.MaxTTL == 0 {

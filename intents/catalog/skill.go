@@ -3,6 +3,7 @@ package catalog
 import (
 	"encoding/json"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 )
@@ -10,8 +11,18 @@ import (
 var skillRows = []Row{
 	{Type: "skill.find", Title: "Find skills for a task", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
 	{Type: "skill.load", Title: "Load manifests of skills", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
-	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input"},
+	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input", MaxRun: MaxCall + time.Minute},
 }
+
+// MaxCall is the longest call of a skill. The limits of one call follow from each other:
+//
+//   - Its server's timeout ends it, by default a minute after its last progress (package mcp).
+//   - The run of its type, a minute more than MaxCall, is the deadline of its ticket. A router does
+//     not wait for one reply so long: after seconds it asks the executor what the call does.
+//   - A task that signed it asks the router again every few minutes. If the task's own time is over,
+//     the step goes on with another task.
+//   - An MCP client is answered that the call runs, unless it listens for progress.
+const MaxCall = 24 * time.Hour
 
 // MaxFound is how many skills one skill.find returns at most.
 const MaxFound = 100

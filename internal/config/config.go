@@ -390,6 +390,7 @@ func (c Config) validate() error {
 		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != "" || !publicPath.MatchString(public.EscapedPath())), fmt.Sprintf("public_url: %q is not http(s)://host[:port][/path], with a path of letters, digits, _, ., - and ~", c.PublicURL)},
 		{c.AlertSecret != "" && c.AlertWebhook == "", "alert_webhook_secret: there is nobody who gets alerts with it"},
 		{c.TraceSample > 100, "trace_sample: is a percentage: 0 to 100"},
+		{c.SkillTimeoutMS > 86_400_000, "skill_timeout_ms: must be at most 86400000, a day"},
 		{c.StepTimeLimitSec > 3600, "step_time_limit_sec: must be at most 3600"},
 		{(c.TLSCert == "") != (c.TLSKey == ""), "tls_cert: goes with tls_key"},
 		{(c.NATSCert == "") != (c.NATSKey == ""), "nats_cert: goes with nats_key"},

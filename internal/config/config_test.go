@@ -336,6 +336,7 @@ func TestValidate(t *testing.T) {
 		{"otel_collector_endpoint", func(c *Config) { c.OTelCollector = "grpc://collector" }},
 		{"otel_enabled", func(c *Config) { c.OTelEnabled = "yes" }},
 		{"trace_sample", func(c *Config) { c.TraceSample = 101 }},
+		{"skill_timeout_ms", func(c *Config) { c.SkillTimeoutMS = 86_400_001 }},
 		{"step_time_limit_sec", func(c *Config) { c.StepTimeLimitSec = 3601 }},
 		{"step_time_limit_sec", func(c *Config) { c.StepTimeLimitSec = 9 }},
 		{"session_bypass", func(c *Config) { c.SessionBypass = "yes" }},

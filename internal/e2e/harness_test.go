@@ -81,6 +81,7 @@ type setup struct {
 	Hosts   []string    // where remote agents may be
 	Limits  node.Limits
 	Routing catalog.Routing  // zero: as by default
+	Step    time.Duration    // time limit of a step; 0: as by default
 	Now     func() time.Time // nil: time.Now
 
 	Extensions []policies.Extension // policies beside the embedded ones
@@ -117,7 +118,7 @@ func start(t *testing.T, s setup) *system {
 		return startCell(t, s)
 	}
 	n, stop, err := node.Start(context.WithoutCancel(t.Context()), node.Config{ // t's own ends before the clean-up
-		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Routing: s.Routing, Now: s.Now, Policy: policies.Feed{Extensions: s.Extensions},
+		Dir: s.Dir, Documents: documents(s.Dir), Listen: "127.0.0.1:0", Skills: s.Skills, Agents: s.Agents, AgentHosts: s.Hosts, Model: s.Model, Limits: s.Limits, Routing: s.Routing, StepTime: s.Step, Now: s.Now, Policy: policies.Feed{Extensions: s.Extensions},
 		Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})
 	if err != nil {

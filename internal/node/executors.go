@@ -111,6 +111,7 @@ func (n *Node) startExecutor(g *group, name string, handlers map[string]executor
 	case python.Name:
 		workers = python.Workers
 	case skills.Name:
+		workers = skills.Workers
 		beside = map[string]bus.Handler{bus.SkillVersions: n.tellVersions, bus.SkillAnswers: n.tellAnswers}
 	}
 	return g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {

@@ -141,7 +141,7 @@ func (w *Watcher) Look(ctx context.Context) error {
 			}
 		}
 	}
-	w.logEffects(ctx, found)
+	w.logUnknownTools(ctx, found)
 	w.logUnmatched(ctx)
 	w.summarize(found)
 	return nil

@@ -340,7 +340,7 @@ func TestServers(t *testing.T) {
 	if d := cmp.Diff(want, got); d != "" {
 		t.Errorf("(-want +got):\n%s", d)
 	}
-	if b.log.count("an effect is configured for a tool that its skill server does not have: correct its name") != 1 {
+	if b.log.count("an effect or a timeout is configured for a tool that its skill server does not have: correct its name") != 1 {
 		t.Error("a misspelt tool was not warned of")
 	}
 

@@ -140,17 +140,18 @@ func (w *Watcher) logHolds(ctx context.Context) {
 	}
 }
 
-// logEffects warns once of an effect that the configuration gives to a tool that its
-// server does not have: a misspelt name would leave the tool with the server's own word.
-func (w *Watcher) logEffects(ctx context.Context, found []skills.Skill) {
+// logUnknownTools warns once of a tool that the configuration names and its server does not have: a
+// misspelt name would leave the tool with the server's own word, and its usual time.
+func (w *Watcher) logUnknownTools(ctx context.Context, found []skills.Skill) {
 	for _, h := range w.Registry.Health() {
-		for _, tool := range slices.Sorted(maps.Keys(w.Sources[h.Name].Effects)) {
+		src := w.Sources[h.Name]
+		for _, tool := range slices.Compact(slices.Sorted(slices.Values(slices.AppendSeq(slices.Collect(maps.Keys(src.Effects)), maps.Keys(src.Timeouts))))) {
 			now := ""
 			if h.Err == nil && !slices.ContainsFunc(found, func(s skills.Skill) bool { return s.Server == h.Name && s.Name == tool }) {
 				now = "missing"
 			}
-			if w.news("effect "+h.Name+" "+tool, now) && now != "" {
-				w.Log.WarnContext(ctx, "an effect is configured for a tool that its skill server does not have: correct its name",
+			if w.news("tool "+h.Name+" "+tool, now) && now != "" {
+				w.Log.WarnContext(ctx, "an effect or a timeout is configured for a tool that its skill server does not have: correct its name",
 					slog.String("tool", tool), slog.String("server", w.title(h.Name)))
 			}
 		}

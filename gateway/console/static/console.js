@@ -44,6 +44,18 @@ if (form) {
   update();
 }
 
+// The page of an open plan shows how far its calls are, in the words of their servers.
+const progress = document.getElementById("progress");
+if (progress) {
+  const stream = new EventSource(`${location.pathname}/events`);
+  stream.addEventListener("status", (e) => {
+    const { intent_id: id, progress: n, total, message } = JSON.parse(e.data).data;
+    if (id) progress.textContent = [total ? `${n || 0} of ${total}` : n, message].filter(Boolean).join(": ");
+  });
+  stream.addEventListener("done", () => { progress.textContent = ""; stream.close(); });
+  addEventListener("pagehide", () => stream.close());
+}
+
 const bytes = (base64) => Uint8Array.from(atob(base64.replaceAll("-", "+").replaceAll("_", "/")), (c) => c.charCodeAt(0));
 const text = (s) => new TextEncoder().encode(s);
 const hash = async (...parts) => new Uint8Array(await crypto.subtle.digest("SHA-256", await new Blob(parts).arrayBuffer()));

@@ -56,5 +56,12 @@ func (t *Tap) Write(b []byte) (int, error) {
 	return t.Body.Write(b)
 }
 
+// Flush implements http.Flusher, for a stream that is passed on.
+func (t *Tap) Flush() {
+	if t.passed {
+		_ = http.NewResponseController(t.to).Flush() // the next write fails
+	}
+}
+
 // Unwrap is for http.ResponseController.
 func (t *Tap) Unwrap() http.ResponseWriter { return t.to }

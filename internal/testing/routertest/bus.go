@@ -37,6 +37,7 @@ type Bus struct {
 	calls     []Call
 	broken    func(context.Context) ([]byte, error)
 	kept      map[bus.Attempt]bus.ReportReply
+	running   map[bus.Attempt]bool
 	recorded  []bus.Attempt
 	lost      string // a type
 }
@@ -112,9 +113,15 @@ func (b *Bus) Request(ctx context.Context, subject string, data []byte) ([]byte,
 	}
 	b.mu.Lock()
 	b.calls = append(b.calls, c)
+	of := bus.Attempt{IntentID: c.Ticket.IntentID, Number: c.Ticket.Attempt}
+	if b.running == nil {
+		b.running = map[bus.Attempt]bool{}
+	}
+	b.running[of] = true
 	b.mu.Unlock()
 	report := run(ctx, c)
 	b.mu.Lock()
+	delete(b.running, of)
 	lost := b.lost == typ
 	b.mu.Unlock()
 	if lost {
@@ -131,7 +138,7 @@ func (b *Bus) Lose(typ string) {
 	b.lost = typ
 }
 
-// Keep has the executors answer about an attempt at an intent; by default they know of none.
+// Keep has the executors answer about an attempt at an intent; by default they know of those that run.
 func (b *Bus) Keep(intentID string, attempt int, reply bus.ReportReply) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
@@ -158,6 +165,9 @@ func (b *Bus) report(data []byte) ([]byte, error) {
 	b.recorded = append(b.recorded, q.Recorded...)
 	if reply, ok := b.kept[q.Attempt]; ok {
 		return json.Marshal(reply)
+	}
+	if b.running[q.Attempt] {
+		return json.Marshal(bus.ReportReply{State: bus.ReportRunning})
 	}
 	return json.Marshal(bus.ReportReply{State: bus.ReportUnknown})
 }
