@@ -48,7 +48,7 @@ func loadSome(ctx context.Context, submit func(ctx context.Context, typ string, 
 	if len(got.Unavailable) > 0 {
 		log.WarnContext(ctx, "skills cannot be loaded", slog.Any("skills", got.Unavailable))
 	}
-	return got.Skills, nil
+	return slices.DeleteFunc(got.Skills, func(m catalog.Manifest) bool { return m.Tool() == catalog.ReadSkill }), nil
 }
 
 // fewer returns how many of n skills are to be asked for at once after a refusal; 0: to ask for

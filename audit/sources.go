@@ -18,7 +18,7 @@ func (f *applier) checkSources(j *job, view *state.View, x *open) error {
 		return nil
 	}
 	was := o.inputs.Task.Sources
-	if x.sources = was; o.body.Intent.Type == state.TypeSkillCall && o.inputs.Skill != nil {
+	if x.sources = was; state.AsksServer(o.body.Intent.Type) && o.inputs.Skill != nil {
 		x.sources = intents.JoinSources(was, []intents.Source{o.inputs.Skill.Source()})
 	}
 	if !f.whole {

@@ -17,6 +17,9 @@ type Content struct {
 	Text string
 
 	Status string // catalog.Partial; empty: all of it is there
+
+	Parts      []json.RawMessage // of the answer of an MCP server, for MCP clients; nil: the rest says it all
+	Structured bool              // JSON is, or has as its result, the server's structured content
 }
 
 // Large reports whether the content has 50,000 bytes or more as received, so that it

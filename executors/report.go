@@ -183,6 +183,13 @@ func (o *Intent) Driver() string {
 	return ""
 }
 
+// Unobliged reports whether no obligation changes or bounds the result.
+func (o *Intent) Unobliged() bool {
+	return !slices.ContainsFunc(o.Ticket.Obligations, func(ob intents.Obligation) bool {
+		return !slices.Contains([]string{ObligationTTLMax, ObligationDriver, ObligationNotify}, ob.Name)
+	})
+}
+
 // oblige applies the obligations of a result: redact, mask, then max_bytes. They apply to the
 // delivered data, in the result and in the files that it names.
 func oblige(o *Intent, result json.RawMessage) (json.RawMessage, *Failure) {

@@ -34,6 +34,8 @@ type Artifacts interface {
 	// Fetch returns ErrNoArtifact for an artifact that does not exist or belongs to another
 	// tenant.
 	Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, int64, error)
+	// Open returns ErrNoArtifact for a file that the tenant's step does not have any more.
+	Open(ctx context.Context, tenant string, f catalog.ContentFile) (io.ReadCloser, error)
 }
 
 // Why artifacts are refused.

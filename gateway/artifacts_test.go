@@ -73,6 +73,14 @@ func (s *shelf) Fetch(_ context.Context, tenant, ref string) (io.ReadCloser, int
 	return io.NopCloser(bytes.NewReader(b.([]byte))), int64(len(b.([]byte))), nil
 }
 
+func (s *shelf) Open(_ context.Context, tenant string, f catalog.ContentFile) (io.ReadCloser, error) {
+	b, ok := s.received.Load(tenant + f.Plan + f.FileID)
+	if !ok {
+		return nil, ErrNoArtifact
+	}
+	return io.NopCloser(bytes.NewReader(b.([]byte))), nil
+}
+
 func withShelf(t *testing.T) (*world, *shelf) {
 	t.Helper()
 	s := &shelf{}

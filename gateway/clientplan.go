@@ -156,6 +156,13 @@ func (g *Gateway) findSkills(ctx context.Context, a actor, session string, query
 	return answer, err
 }
 
+// readResource reads from a skill server in the plan of a client's session.
+func (g *Gateway) readResource(ctx context.Context, a actor, session string, args catalog.ResourceRead) (*intents.Answer, error) {
+	a.session = session
+	answer, _, err := g.clientIntent(ctx, a, bus.ClientCall{Type: "resource.read"}, args)
+	return answer, err
+}
+
 // clientIntent has an intent signed by the task of a client's plan, and returns the plan. A plan
 // that no longer accepts calls is replaced by the next one.
 func (g *Gateway) clientIntent(ctx context.Context, a actor, c bus.ClientCall, args any) (*intents.Answer, *clientPlan, error) {

@@ -60,7 +60,7 @@ type mcpRequest struct {
 type mcpRequestKey struct{}
 
 // mcpOffers are the methods that list tools and resources, as they are now.
-var mcpOffers = []wire.MCPMethod{wire.MethodInitialize, wire.MethodToolsList, wire.MethodResourcesList, wire.MethodResourcesRead}
+var mcpOffers = []wire.MCPMethod{wire.MethodInitialize, wire.MethodToolsList, wire.MethodResourcesList, wire.MethodResourcesRead, wire.MethodResourcesTemplatesList, wire.MethodPromptsList, wire.MethodPromptsGet}
 
 // mcp is POST, GET and DELETE of routeMCP. Protocol 2026-07-28 has no sessions. Earlier protocols
 // begin with one, which is the caller's alone and ends with the process: then it is not found,
@@ -127,7 +127,11 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		ctx, end = clock.OverStop(ctx)
 		defer end()
 	}
-	s.http.ServeHTTP(c.Writer, c.Request.WithContext(context.WithValue(ctx, mcpRequestKey{}, r)))
+	ctx = context.WithValue(ctx, mcpRequestKey{}, r)
+	if slices.Contains(mcpLists, m.Method) {
+		s.list(ctx)
+	}
+	s.http.ServeHTTP(c.Writer, c.Request.WithContext(ctx))
 	r.done(c.Request.Context().Err() == nil)
 	return nil
 }

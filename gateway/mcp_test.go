@@ -27,13 +27,15 @@ import (
 
 // fakeSkillCaller calls skills according to a script, and records the callers.
 type fakeSkillCaller struct {
-	mu     sync.Mutex
-	skills []catalog.Manifest
-	does   func(ctx context.Context, c clientCall) (*intents.Answer, error)
-	calls  []clientCall
-	ended  chan string
-	lines  []catalog.ReadLines
-	lists  int
+	mu      sync.Mutex
+	skills  []catalog.Manifest
+	does    func(ctx context.Context, c clientCall) (*intents.Answer, error)
+	calls   []clientCall
+	ended   chan string
+	lines   []catalog.ReadLines
+	lists   int
+	reads   []catalog.ResourceRead
+	answers func(catalog.ResourceRead) *intents.Answer // of reads
 }
 
 func (d *fakeSkillCaller) callSkill(ctx context.Context, _ actor, c clientCall) (*intents.Answer, error) {
@@ -72,6 +74,13 @@ func (d *fakeSkillCaller) clientLines(_ context.Context, _ actor, _ string, r ca
 	d.lines = append(d.lines, r)
 	result, _ := json.Marshal(catalog.ReadLinesResult{Lines: []string{"one", "two"}})
 	return &intents.Answer{IntentID: heldID, Code: intents.OK, Outcome: &intents.Outcome{Status: intents.Done, Code: intents.OK, Result: result}}, nil
+}
+
+func (d *fakeSkillCaller) readResource(_ context.Context, _ actor, _ string, args catalog.ResourceRead) (*intents.Answer, error) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.reads = append(d.reads, args)
+	return d.answers(args), nil
 }
 
 func (d *fakeSkillCaller) called() []clientCall {

@@ -26,6 +26,7 @@ type mcpCall struct {
 	s       *mcpServer
 	req     wire.CallToolRequest
 	session string
+	server  string // of the skill; empty: none is called
 }
 
 // tool creates a tool from its function. An error becomes a result that says what to do, since
@@ -203,7 +204,11 @@ func withMeta(r *wire.CallToolResult, id, receipt, plan string) *wire.CallToolRe
 func (c *mcpCall) answer(ctx context.Context, a *intents.Answer) (*wire.CallToolResult, error) {
 	switch o := a.Outcome; {
 	case o != nil && o.Status == intents.Done:
-		return withMeta(c.output(a), a.IntentID, a.Receipt, ""), nil
+		r, err := c.output(ctx, a)
+		if err != nil {
+			return nil, err
+		}
+		return withMeta(r, a.IntentID, a.Receipt, ""), nil
 	case o != nil:
 		if err := c.connectFirst(ctx, o); err != nil {
 			return nil, err
@@ -239,28 +244,6 @@ func (c *mcpCall) connectFirst(ctx context.Context, o *intents.Outcome) error {
 	return wire.URLElicitationRequiredError{Elicitations: []wire.ElicitationParams{
 		{Mode: wire.ElicitationModeURL, Message: "Connect to the skill server, then call again.", ElicitationID: newID("connect"), URL: link},
 	}}
-}
-
-// output returns a tool's output: objects as structured content, too, and texts unchanged.
-func (c *mcpCall) output(a *intents.Answer) *wire.CallToolResult {
-	var called catalog.SkillCallResult
-	_ = json.Unmarshal(a.Outcome.Result, &called)
-	if called.Reference != nil {
-		return ownResult(map[string]any{"status": mcpByReference, "from": a.IntentID, "size_bytes": called.SizeBytes, "sample": called.Sample})
-	}
-	out := called.Output
-	if out == nil { // of another intent
-		out = a.Outcome.Result
-	}
-	var text string
-	if json.Unmarshal(out, &text) != nil {
-		text = string(out)
-	}
-	r := &wire.CallToolResult{Content: []wire.Content{wire.NewTextContent(text)}}
-	if len(out) > 0 && out[0] == '{' {
-		r.StructuredContent = out
-	}
-	return r
 }
 
 // progressReporter sends progress of one call, to a client that requested it.

@@ -16,6 +16,7 @@ import (
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/state/agents"
 )
 
 // Bounds of the state for MCP clients. At the limit of sessions, the least recently used one
@@ -36,6 +37,7 @@ type skillClient interface {
 	findSkills(ctx context.Context, who actor, session string, query catalog.SkillFind) (*intents.Answer, error)
 	clientLines(ctx context.Context, who actor, session string, lines catalog.ReadLines) (*intents.Answer, error)
 	endClient(ctx context.Context, who actor, session string)
+	readResource(ctx context.Context, who actor, session string, args catalog.ResourceRead) (*intents.Answer, error)
 }
 
 // mcpServers are the MCP servers: one for each caller, so that nobody sees a session, a call or a
@@ -60,10 +62,15 @@ type mcpServer struct {
 
 	repeats *repeats
 
-	renewing sync.Mutex // guards what follows
-	offer    string     // source of the tools
-	shown    int        // skills among them
-	until    time.Time  // their expiry
+	listing sync.Mutex // one request to the servers for their lists at a time
+
+	renewing  sync.Mutex // guards what follows
+	documents []agents.SkillDocument
+	readers   []reader
+	offers    offers
+	offer     string    // source of the tools
+	shown     int       // skills among them
+	until     time.Time // their expiry
 
 	mu       sync.Mutex // guards what follows
 	actor    actor      // as of the last request
@@ -128,7 +135,7 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 
 func (s *mcpServers) newServer() *mcpServer {
 	one := &mcpServer{servers: s, defaultSession: newID("mcp"), repeats: newRepeats(), sessions: map[string]*mcpSession{}}
-	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithResourceCapabilities(false, true), server.WithInstructions(mcpInstructions))
+	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithResourceCapabilities(false, true), server.WithPromptCapabilities(true), server.WithInstructions(mcpInstructions))
 	one.http = server.NewStreamableHTTPServer(one.rpc, server.WithSessionIdManager(one), server.WithDisableLocalhostProtection(true), server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	return one
 }

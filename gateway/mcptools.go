@@ -84,9 +84,11 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	for _, name := range searchNames { // whether they are there or not: a skill keeps its name
 		taken[name] = true
 	}
-	tools = append(tools, s.listed(ctx, who, skills, agents.WireNames(skills, taken))...)
+	callable, readers := s.readersOf(skills)
+	tools = append(tools, s.listed(ctx, who, callable, agents.WireNames(callable, taken))...)
 	s.rpc.SetTools(tools...)
-	s.rpc.SetResources(resources(documents)...)
+	s.documents, s.readers, s.offers = documents, readers, offers{}
+	s.offerContent()
 	return nil
 }
 
@@ -111,6 +113,7 @@ func (c *mcpCall) callSkill(ctx context.Context, m catalog.Manifest, args json.R
 	if len(args) == 0 || string(args) == "null" {
 		args = json.RawMessage("{}")
 	}
+	c.server, _, _ = strings.Cut(m.Name, ".")
 	call := clientCall{Session: c.session, Request: c.id, Skill: m.Name, Args: args}
 	if c.token != nil {
 		call.Progress = func(d bus.StatusData) { c.report(ctx, d.Message, d.Progress, d.Total) }

@@ -15,7 +15,7 @@ import (
 // skillServer is the server of the approved skill that an intent calls; empty: it calls none. A
 // remote agent is a server, too.
 func (d *decision) skillServer() string {
-	if d.pin == nil || d.env.Type() != state.TypeSkillCall {
+	if d.pin == nil || !state.AsksServer(d.env.Type()) {
 		return ""
 	}
 	name, _, _ := strings.Cut(d.pin.Skill, ".")

@@ -96,7 +96,7 @@ func (r *Router) taskScope(d *decision, c intents.Context) error {
 		return err
 	}
 	switch d.env.Type() {
-	case "skill.call", "skill.load":
+	case "resource.read", "skill.call", "skill.load":
 		if several := d.env.StringsArg("skills"); len(several) > 0 {
 			if !t.MayLoad(several) {
 				return refuse("/intent/args/skills", "one of the skills is not among those of the task's step")

@@ -45,7 +45,7 @@ func (r *Router) read(d *decision, reported []intents.Source) []intents.Source {
 		return nil
 	}
 	sets := [][]intents.Source{reported, d.decidedSources()}
-	if d.pin != nil && d.env.Type() == state.TypeSkillCall {
+	if d.pin != nil && state.AsksServer(d.env.Type()) {
 		sets = append(sets, []intents.Source{d.pin.Input().Source()})
 	}
 	if of := d.env.StringArg("plan_id"); d.env.Type() == "plan.get" && of != plan {

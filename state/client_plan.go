@@ -16,11 +16,18 @@ import (
 // calls, and only a call that is sent again is the same. The plan is no turn, and nobody resumes
 // it.
 
-// TypeSkillCall is the intent type of a call of a skill.
-const TypeSkillCall = "skill.call"
+// TypeSkillCall is the intent type of a call of a skill, and TypeResourceRead that of reading a
+// resource or a prompt of a skill server.
+const (
+	TypeSkillCall    = "skill.call"
+	TypeResourceRead = "resource.read"
+)
+
+// AsksServer reports whether intents of a type have a skill server asked, whose content is read.
+func AsksServer(typ string) bool { return typ == TypeSkillCall || typ == TypeResourceRead }
 
 // clientTypes are the intent types of its task.
-var clientTypes = []string{"read_lines", TypeSkillCall, "skill.find", "skill.load", TypeStepFinish}
+var clientTypes = []string{"read_lines", TypeResourceRead, TypeSkillCall, "skill.find", "skill.load", TypeStepFinish}
 
 // opensForClient reports whether an intent opens a plan for a client, in the required form, or
 // for none.
@@ -110,7 +117,7 @@ func (v *View) KeyGives(g *intents.Grant, id string) bool {
 
 // CheckTool refuses the call of a skill that the API key of its grant does not allow.
 func (d *Directory) CheckTool(e *intents.Envelope) error {
-	if e.Type() != TypeSkillCall {
+	if !AsksServer(e.Type()) {
 		return nil
 	}
 	id := e.StringArg("skill")

@@ -194,7 +194,7 @@ func (s *State) applyGenesis(token string) error {
 func DefaultRoles() []catalog.RoleData {
 	return []catalog.RoleData{
 		{Role: "user", Capabilities: []string{
-			"plans:*", catalog.RunAgent + ":*", "memory:*", "files:*", "artifacts:*", "python:run", "skills:read", "skills:call", "sessions:*", "schedules:*", "actions:*",
+			"plans:*", catalog.RunAgent + ":*", "memory:*", "files:*", "artifacts:*", "python:run", "skills:read", "skills:call", "resources:read", "sessions:*", "schedules:*", "actions:*",
 			"souls:read", "souls:write:own", "logs:read", "kb:read", "kb:write:own", "cache:*", catalog.StartRuns + ":*", catalog.ReplayRuns, "runs:patch", "runs:ask",
 		}},
 		{Role: "auditor", Capabilities: []string{"audit:read", "plans:read", "policy:explain"}},

@@ -96,7 +96,7 @@ func (s *State) enter(p *plan, o Intent, a catalog.PlanOpen, open func(agent str
 // HasBreaker reports whether an intent may be refused because a skill server fails: a call of an
 // approved skill, and what routes a request.
 func (o *Intent) HasBreaker() bool {
-	return o.Type == TypeSkillCall && o.Skill != "" || o.Type == TypePlanOpen || o.Type == TypePlan
+	return AsksServer(o.Type) && o.Skill != "" || o.Type == TypePlanOpen || o.Type == TypePlan
 }
 
 func errNobody() error {

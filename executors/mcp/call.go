@@ -19,6 +19,7 @@ import (
 	wire "github.com/mark3labs/mcp-go/mcp"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/visible"
 )
@@ -65,6 +66,10 @@ type Result struct {
 	Text string
 	// Files are the content that is no text.
 	Files []File
+	// Parts are the content as received, without parts that were dropped; nil: Data says it all.
+	Parts []Part
+	// Structured reports that Data is structured content.
+	Structured bool
 	// Odd lists parts of the answer that were dropped or differ from the tool's declaration.
 	Odd []string
 	// Proof is the principal_hmac that an enricher response must have; empty: none.
@@ -83,6 +88,9 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	t, err := c.lookup(ctx, name, meta.Digest)
 	if err != nil {
 		return nil, c.conceal(err)
+	}
+	if name == catalog.ReadSkill {
+		return c.read(ctx, input, meta)
 	}
 	ctx = context.WithValue(ctx, toolKey{}, t)
 	req := c.request(cmp.Or(t.declared, name), input, meta)
@@ -243,8 +251,11 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience
 // accept checks the answer and makes the result. A violation of the tool's schema is an error if
 // the tool may run again, else a note beside the answer.
 func (t *tool) accept(ctx context.Context, a toolResult, again bool) (*Result, error) {
-	texts, files, odd := contents(a.content)
-	res := &Result{IsError: a.isError, Files: files, Odd: slices.Concat(a.odd, odd)}
+	texts, files, parts, odd := contents(a.content)
+	res := &Result{IsError: a.isError, Files: files, Odd: slices.Concat(a.odd, odd), Structured: a.structured != nil}
+	if !saysAll(parts, a) {
+		res.Parts = parts
+	}
 	res.Text = strings.Join(texts, "\n")
 	res.Data = []byte(res.Text)
 	text := bytes.TrimSpace(res.Data)
@@ -341,22 +352,27 @@ func readAnswer(result json.RawMessage) (a toolResult, rest json.RawMessage) {
 
 // contents divides the content of an answer into its texts and files. A part of unknown kind is a
 // text. odd lists the dropped parts.
-func contents(list []json.RawMessage) (texts []string, files []File, odd []string) {
+func contents(list []json.RawMessage) (texts []string, files []File, parts []Part, odd []string) {
 	for n, raw := range list {
 		part, f := partOf(raw)
 		switch {
 		case f == nil:
 			texts = append(texts, part)
+			parts = append(parts, newPart(raw, part, 0))
 		case len(files) == maxFiles:
 			odd = append(odd, fmt.Sprintf("the %d parts from part %d on were dropped: an answer has at most %d files", len(list)-n, n+1, maxFiles))
-			return texts, files, odd
+			return texts, files, parts, odd
 		case f.Data == nil && f.Type != "link":
 			odd = append(odd, fmt.Sprintf("part %d was dropped: its data is no base64", n+1))
+		case f.Type == "link":
+			files = append(files, *f)
+			parts = append(parts, newPart(raw, f.URI, 0))
 		default:
 			files = append(files, *f)
+			parts = append(parts, newPart(raw, "", len(files)))
 		}
 	}
-	return texts, files, odd
+	return texts, files, parts, odd
 }
 
 // partOf is one part of an answer: a text, or a file, which has no data if that cannot be read.

@@ -68,6 +68,9 @@ func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
 	if failed != nil {
 		return nil, failed
 	}
+	if t := c.reader(cn); t != nil {
+		list = append(list, t)
+	}
 	known := make(map[string]*tool, len(list))
 	list = slices.DeleteFunc(list, func(t *tool) bool {
 		first, twice := known[t.Name]

@@ -24,7 +24,7 @@ import (
 // because the files belong to the step; nor is an envelope, which is for one user, in a cache that
 // all share.
 func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key string) (*executors.Result, error) {
-	content := executors.Content{Text: res.Text}
+	content := executors.Content{Text: res.Text, Structured: res.Structured}
 	switch {
 	case !res.IsJSON:
 	case intents.Unambiguous(res.Data) == nil:
@@ -56,11 +56,17 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 	for _, f := range res.Files {
 		size += len(f.Data)
 	}
+	var stored []storage.File
 	if len(res.Files) > 0 {
 		if in.intent.Redacts() && slices.ContainsFunc(res.Files, func(f mcp.File) bool { return f.Type != "link" }) {
 			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, executors.Unredacted())
 		}
-		if content, err = s.withFiles(ctx, in, content, res.Files); err != nil {
+		if content, stored, err = s.withFiles(ctx, in, content, res.Files); err != nil {
+			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
+		}
+	}
+	if envelope == nil {
+		if content.Parts, err = s.content(ctx, in, res.Parts, stored); err != nil {
 			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
 		}
 	}
@@ -94,12 +100,15 @@ func incomplete(c executors.Content, odd []string) (executors.Content, error) {
 		out.Result = c.Text
 	}
 	raw, err := intents.MarshalPlain(out)
-	return executors.Content{JSON: raw}, err
+	return executors.Content{JSON: raw, Parts: c.Parts}, err
 }
 
 // kept is the answer as it is cached.
 func (in invocation) kept(key string, content executors.Content, at time.Time) cachedAnswer {
 	t := in.intent.Ticket
+	if content.Large() || len(content.Text) >= storage.InlineLimit {
+		content.Parts = nil // they name files of this step
+	}
 	k := cachedAnswer{content: content, position: t.Position, at: at, name: in.pin.Skill + ":" + key, tenant: t.Actor.Tenant, user: t.Actor.UserID, plan: in.intent.Context.PlanID}
 	if in.pin.Shared {
 		k.user = ""
@@ -118,7 +127,7 @@ func (s *skills) result(ctx context.Context, in invocation, content executors.Co
 			"file_id": ref.FileID, "size_bytes": ref.SizeBytes, "threshold_bytes": storage.InlineLimit, "strategy": "python_extract",
 		}))
 	}
-	return &executors.Result{Value: catalog.SkillCallResult{Output: output, Reference: ref, Status: content.Status}, Events: events}, nil
+	return &executors.Result{Value: catalog.SkillCallResult{Output: output, Reference: ref, Status: content.Status, Content: content.Parts, Structured: content.Structured && content.Parts != nil}, Events: events}, nil
 }
 
 func (s *skills) inlineOrFile(ctx context.Context, in invocation, c executors.Content) (json.RawMessage, *catalog.Reference, error) {
@@ -185,7 +194,8 @@ type fileRef struct {
 
 // withFiles stores the files of an answer and adds references to them to the answer. A crash leaves
 // files of the step, which are removed with it.
-func (s *skills) withFiles(ctx context.Context, in invocation, c executors.Content, files []mcp.File) (executors.Content, error) {
+func (s *skills) withFiles(ctx context.Context, in invocation, c executors.Content, files []mcp.File) (executors.Content, []storage.File, error) {
+	var all []storage.File // by the number of the file
 	var out struct {
 		Result any       `json:"result,omitempty"`
 		Files  []fileRef `json:"files"`
@@ -198,19 +208,19 @@ func (s *skills) withFiles(ctx context.Context, in invocation, c executors.Conte
 	}
 	for _, f := range files {
 		ref := fileRef{Type: f.Type, MIMEType: f.MIMEType, Name: f.Name, URI: f.URI}
+		var stored storage.File
 		if f.Type != "link" {
 			scope, err := in.intent.Scope()
 			if err != nil {
-				return c, err
+				return c, nil, err
 			}
-			stored, err := s.Blobs.Put(ctx, scope, bytes.NewReader(f.Data))
-			if err != nil {
-				return c, executors.Store(err)
+			if stored, err = s.Blobs.Put(ctx, scope, bytes.NewReader(f.Data)); err != nil {
+				return c, nil, executors.Store(err)
 			}
 			ref.FileID, ref.Size, ref.SHA256 = stored.ID, stored.Size, stored.SHA256
 		}
-		out.Files = append(out.Files, ref)
+		out.Files, all = append(out.Files, ref), append(all, stored)
 	}
 	raw, err := json.Marshal(out)
-	return executors.Content{JSON: raw}, err
+	return executors.Content{JSON: raw, Structured: c.Structured}, all, err
 }

@@ -47,6 +47,9 @@ func (s *skills) call(ctx context.Context, o *executors.Intent, args catalog.Ski
 	if skill.server.parent != nil {
 		pin.Shared = false // another user might not get the answer
 	}
+	if skill.Name == catalog.ReadSkill {
+		return nil, executors.Fail(intents.MalformedArgs, "resources and prompts are read by resource.read")
+	}
 	input, err := s.input(ctx, o, skill, args)
 	if err != nil {
 		return nil, err

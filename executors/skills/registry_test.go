@@ -162,6 +162,7 @@ func TestFilesOfAnAnswer(t *testing.T) {
 			Result string
 			Files  []map[string]any
 		}
+		Content []json.RawMessage
 	}
 	if err := json.Unmarshal(r.Result, &got); err != nil || got.Output.Result != "sales of May\nin euros" || len(got.Output.Files) != 1 {
 		t.Fatalf("%s, error %v", r.Result, err)
@@ -170,6 +171,14 @@ func TestFilesOfAnAnswer(t *testing.T) {
 		t.Error("the bytes of the image are in the result")
 	}
 	id, _ := got.Output.Files[0]["file_id"].(string)
+	of, _ := json.Marshal(catalog.ContentFile{FileID: id, Plan: "plan_1", Revision: 1, Step: 1, SizeBytes: 80_000, SHA256: intents.Digest(image)})
+	parts := []json.RawMessage{
+		json.RawMessage(`{"text":"sales of May","type":"text"}`), json.RawMessage(`{"data":` + string(of) + `,"mimeType":"image/png","type":"image"}`),
+		json.RawMessage(`{"resource":{"text":"in euros","uri":"file:///a"},"type":"resource"}`),
+	}
+	if d := cmp.Diff(parts, got.Content); d != "" {
+		t.Errorf("content (-want +got):\n%s", d)
+	}
 	file, _, err := b.blobs.Open(t.Context(), storage.Scope{Tenant: "acme", Plan: "plan_1", Revision: 1, Step: 1}, id)
 	if err != nil {
 		t.Fatal(err)

@@ -91,7 +91,7 @@ func Handlers(cfg Config) map[string]executors.Handler {
 	s := &skills{Config: cfg, cache: cmp.Or(cfg.Cache, NewCache(cfg.Now))}
 	all := map[string]executors.Handler{
 		"skill.find": executors.WithArgs(s.find), "skill.load": executors.WithArgs(s.load), "skill.call": executors.WithArgs(s.call),
-		"cache.invalidate": executors.WithArgs(s.invalidate),
+		"resource.read": executors.WithArgs(s.read), "cache.invalidate": executors.WithArgs(s.invalidate),
 	}
 	maps.Copy(all, cfg.Connections)
 	return all
@@ -130,7 +130,7 @@ func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.Ski
 		ids[pin.Digest] = pin.Skill
 	}
 	for _, skill := range live {
-		if ids[skill.Digest()] != "" && skill.Err == nil && skill.For(o.Ticket.Actor.Tenant) {
+		if ids[skill.Digest()] != "" && skill.Err == nil && skill.For(o.Ticket.Actor.Tenant) && skill.Name != catalog.ReadSkill {
 			pinned = append(pinned, skill)
 		}
 	}

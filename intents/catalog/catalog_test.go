@@ -125,9 +125,10 @@ var examples = map[string]example{
 	"kb.remove":        {[]any{KBRemove{digest, KnowledgeOfTenant}, KBRemove{DocumentID: digest}}, []any{KBRemoveResult{digest}}},
 	"cache.invalidate": {[]any{CacheInvalidate{CacheSkill, "feed"}}, []any{CacheInvalidateResult{3}}},
 
-	"skill.find": {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
-	"skill.load": {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
-	"skill.call": {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
+	"skill.find":    {[]any{SkillFind{Query: "quakes", Limit: 50}, SkillFind{Query: "quakes"}}, []any{SkillFindResult{Skills: []SkillHit{{Name: "feed", Description: "A feed."}}}}},
+	"skill.load":    {[]any{SkillLoad{Skill: "feed"}, SkillLoad{Skills: []string{"feed", "gone"}}}, []any{SkillLoadResult{Manifest: &feed}, SkillLoadResult{Skills: []Manifest{feed}, Unavailable: []string{"gone"}}}},
+	"skill.call":    {[]any{SkillCall{Skill: "feed", Input: json.RawMessage(`{}`)}, SkillCall{Skill: "feed", From: digest}, SkillCall{Skill: "feed"}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference}}},
+	"resource.read": {[]any{ResourceRead{Skill: "crm.resources/read"}, ResourceRead{Skill: "crm.resources/read", URI: "a:b"}, ResourceRead{Skill: "crm.resources/read", Prompt: "p", Arguments: map[string]string{"a": "b"}}}, []any{SkillCallResult{Output: json.RawMessage(`[]`)}, SkillCallResult{Reference: reference, Content: []json.RawMessage{json.RawMessage(`{}`)}}}},
 	"skill.connect": {
 		[]any{SkillConnect{Link: "l"}, SkillConnect{Link: "l", RedirectURI: "https://writ.example/console/connected", Absent: true}, SkillConnect{Answer: "a"}},
 		[]any{SkillConnectResult{Server: "crm", Address: "https://crm.example/mcp", Issuer: "https://login.example", Scopes: []string{"notes"}, Connected: true, AuthorizationURL: "https://login.example/a"}, SkillConnectResult{Server: "crm", Address: "a", Issuer: "i", Scopes: []string{}}},

@@ -10,9 +10,10 @@ import (
 // router, such as approval.decided, are not among them: a report of an executor must not
 // look like a decision.
 var events = map[string][]string{
-	"skill.call":   {"skill.called", "skill.cached", "skill.principal_mismatch", "envelope.type_mismatch", "envelope.version_mismatch", "large_response.detected"},
-	"exec_python":  {"python_script.executed"},
-	"write_memory": {"memory.written", "memory.upsert", "memory.lock_timeout", "contract_violation"},
+	"resource.read": {"skill.called", "large_response.detected"},
+	"skill.call":    {"skill.called", "skill.cached", "skill.principal_mismatch", "envelope.type_mismatch", "envelope.version_mismatch", "large_response.detected"},
+	"exec_python":   {"python_script.executed"},
+	"write_memory":  {"memory.written", "memory.upsert", "memory.lock_timeout", "contract_violation"},
 }
 
 // EventRedacted reports what was removed from a result, by kind, because a policy says so. Every type

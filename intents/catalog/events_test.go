@@ -96,6 +96,7 @@ func TestReportedEventsAreListed(t *testing.T) {
 	}
 	slices.Sort(said)
 	slices.Sort(listed)
+	listed = slices.Compact(listed) // types share names
 	if said = slices.Compact(said); !slices.Equal(said, listed) {
 		t.Errorf("executors report %v, listed are %v", said, listed)
 	}

@@ -12,6 +12,7 @@ var skillRows = []Row{
 	{Type: "skill.find", Title: "Find skills for a task", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
 	{Type: "skill.load", Title: "Load manifests of skills", Capability: "skills:read", Signers: []intents.Role{intents.RolePlanner, intents.RoleTask}, Executor: "skills", Effect: Pure},
 	{Type: "skill.call", Title: "Call a skill", Capability: "skills:call", Signers: []intents.Role{intents.RoleTask, intents.RoleWorkflow}, Executor: "skills", Effect: EffectPin, DataAt: "/input", MaxRun: MaxCall + time.Minute},
+	{Type: "resource.read", Title: "Read a resource or a prompt of a skill server", Capability: "resources:read", Signers: []intents.Role{intents.RoleTask}, Executor: "skills", Effect: Pure},
 }
 
 // MaxCall is the longest call of a skill. The limits of one call follow from each other:
@@ -97,6 +98,11 @@ type SkillCallResult struct {
 	Output json.RawMessage `json:"output,omitempty"`
 	*Reference
 	Status string `json:"status,omitempty"` // Partial; else the result is complete
+	// Content are the parts of the answer as the server sent them, with a ContentFile for bytes; nil:
+	// Output says it all. With Structured the server sent structured content, too: Output, or its
+	// result if there are files.
+	Content    []json.RawMessage `json:"content,omitempty"`
+	Structured bool              `json:"structured,omitempty"`
 }
 
 // Partial is the status of data for which some sources failed, so that an answer can mention it.

@@ -225,9 +225,13 @@ func referenceServers(t *testing.T) []referenceServer {
 			{"get-sum", `{"a":19,"b":23}`},
 			{"get-structured-content", `{"location":"Chicago"}`},
 			{"get-annotated-message", `{"messageType":"error","includeImage":false}`},
+			{"get-annotated-message", `{"messageType":"success","includeImage":true}`},
+			{"get-tiny-image", `{}`},
+			{"get-resource-links", `{"count":3}`},
+			{"get-resource-reference", `{"resourceType":"Blob","resourceId":1}`},
 			{"trigger-long-running-operation", `{"duration":0.01,"steps":1}`},
 			{"get-sum", `{"a":"19"}`},
-		}, []string{"get-env", "get-resource-links", "get-resource-reference", "get-tiny-image", "gzip-file-as-resource", "simulate-research-query", "toggle-simulated-logging", "toggle-subscriber-updates"}},
+		}, []string{"get-env", "gzip-file-as-resource", "simulate-research-query", "toggle-simulated-logging", "toggle-subscriber-updates"}},
 		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=PLACE/graph.jsonl"}, []theirCall{
 			{"create_entities", `{"entities":[{"name":"writ","entityType":"intent","observations":["stamped"]},{"name":"box","entityType":"thing","observations":[]}]}`},
 			{"create_relations", `{"relations":[{"from":"writ","to":"box","relationType":"opens"}]}`},
@@ -257,9 +261,11 @@ func referenceServers(t *testing.T) []referenceServer {
 			{"list_allowed_directories", `{}`},
 			{"read_text_file", `{"path":"PLACE/none.txt"}`},
 			{"read_text_file", `{"path":"/etc/passwd"}`},
+			{"write_file", `{"path":"PLACE/b.png","content":"no picture"}`},
+			{"read_media_file", `{"path":"PLACE/b.png"}`},
 			{"move_file", `{"source":"PLACE/a.txt","destination":"PLACE/c.txt"}`}, // held, and then approved
 			{"list_directory", `{"path":"PLACE"}`},
-		}, []string{"read_media_file"}},
+		}, nil},
 	}
 }
 
@@ -356,12 +362,12 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 				continue
 			}
 			form := func(r *mcp.CallToolResult, side string) string {
-				v := textOf(r)
+				v := any(r.Content)
 				if want.StructuredContent != nil {
 					v = r.StructuredContent
 				}
 				raw, _ := json.Marshal(v) // of JSON
-				return in(string(raw), side)
+				return in(strings.ReplaceAll(string(raw), "writ://"+x.name+"/", ""), side)
 			}
 			if d := cmp.Diff(form(want, at), form(got, through)); d != "" {
 				t.Errorf("%s %s (-direct +through writ):\n%s", x.name, u.tool, d)

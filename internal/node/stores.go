@@ -12,6 +12,7 @@ import (
 
 	"aob.dev/writ/cell"
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -110,6 +111,15 @@ func (k nodeBlobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser
 		err = gateway.ErrNoArtifact
 	}
 	return r, size, err
+}
+
+// Open implements gateway.Artifacts.
+func (k nodeBlobs) Open(ctx context.Context, tenant string, f catalog.ContentFile) (io.ReadCloser, error) {
+	r, _, err := k.Blobs.Open(ctx, storage.Scope{Tenant: tenant, Plan: f.Plan, Revision: f.Revision, Step: f.Step}, f.FileID)
+	if errors.Is(err, storage.ErrNotFound) {
+		err = gateway.ErrNoArtifact
+	}
+	return r, err
 }
 
 // holdingsFile is the index of which tenants have which blobs. It is rebuilt if it is missing.

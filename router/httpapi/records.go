@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/router"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 )
 
@@ -47,7 +48,7 @@ func (v *visitor) intent() (*intents.Answer, error) {
 // intentThing is a recorded intent as the read function decides about it.
 func (s *server) intentThing(ctx context.Context, e catalog.IntentEntry) (t router.Thing, err error) {
 	t = router.Thing{Owner: e.UserID, Plan: e.PlanID}
-	if e.Type == "skill.call" {
+	if state.AsksServer(e.Type) {
 		t.Skills, err = s.cfg.Router.SkillsOf(ctx, e.Position)
 	}
 	return t, err

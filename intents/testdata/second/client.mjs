@@ -4,7 +4,7 @@
 import { must } from "./bundle.mjs";
 
 const MOST = 200;
-const TYPES = ["read_lines", "skill.call", "skill.find", "skill.load", "step.finish"];
+const TYPES = ["read_lines", "resource.read", "skill.call", "skill.find", "skill.load", "step.finish"];
 
 // through: a grant was issued for a request of the client of an API key.
 function through(claims, key) {

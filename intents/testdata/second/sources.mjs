@@ -78,7 +78,7 @@ export class Sources {
     if (o.key?.role !== "task" || o.d.executor === "router" || (o.d.verdict === "hold" && !o.released)) return;
     const read = [];
     const { skill } = o.facts;
-    if (o.type === "skill.call" && skill) {
+    if (["skill.call", "resource.read"].includes(o.type) && skill) {
       const name = skill.name.split(".")[0];
       const { trusted, open_world } = skill;
       read.push(skill.kind === "agent" ? { kind: "agent", name } : { kind: "server", name, ...(trusted && { trusted }), ...(open_world && { open_world }) });

@@ -212,7 +212,7 @@ export class State {
     o.key = this.keys.get(o.kid) ?? this.plans.key(o.kid);
     if (!o.erased) this.signed(r, o);
     if (d.verdict === "deny") {
-      const breaker = o.type === "skill.call" ? facts.skill?.name : ["plan.open", "plan"].includes(o.type);
+      const breaker = ["skill.call", "resource.read"].includes(o.type) ? facts.skill?.name : ["plan.open", "plan"].includes(o.type);
       must(d.code !== "DISPATCH_UNAVAILABLE" || breaker, "refused for its skill server, and it calls none");
       return must(d.code && d.code !== "OK", "a refusal without a code");
     }

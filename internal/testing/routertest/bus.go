@@ -231,6 +231,7 @@ func usual() map[string]Executor {
 		"exec_python": Always(Done(catalog.ExecPythonResult{Output: json.RawMessage(`[1,2]`)}, Event("python_script.executed", `{"exit_code":0}`))),
 		"skill.call": Always(Done(catalog.SkillCallResult{Output: json.RawMessage(`[{"place":"x"}]`)},
 			Event("skill.called", `{"skill_id":"feed","input_size_bytes":2,"response_size_bytes":15,"duration_ms":1}`))),
+		"resource.read": Always(Done(catalog.SkillCallResult{Output: json.RawMessage(`"text"`)})),
 		"skill.load": func(_ context.Context, c Call) intents.Report {
 			p := c.Ticket.Pins[0]
 			return Done(catalog.Manifest{

@@ -7,7 +7,7 @@ package writ.authz
 #   id: writ.skill.unpinned
 #   hint: "have an operator approve the skill: writ skill approve SERVER.TOOL"
 deny contains words(rego.metadata.rule()) if {
-	input.intent.type in {"skill.call", "skill.load"}
+	input.intent.type in {"resource.read", "skill.call", "skill.load"}
 	unpinned
 }
 
@@ -39,7 +39,7 @@ named contains input.intent.args.skills[_]
 # custom:
 #   id: writ.skill.pin
 deny contains words(rego.metadata.rule()) if {
-	input.intent.type in {"skill.call", "skill.load"}
+	input.intent.type in {"resource.read", "skill.call", "skill.load"}
 	input.skill.name != input.intent.args.skill
 }
 
@@ -50,7 +50,7 @@ deny contains words(rego.metadata.rule()) if {
 #   id: writ.skill.tenant
 #   hint: "ask an operator to add the skill to the tenant's list: writ tenant data skills_allow '[\"SERVER.TOOL\", …]'"
 deny contains words(rego.metadata.rule()) if {
-	input.intent.type in {"skill.call", "skill.load"}
+	input.intent.type in {"resource.read", "skill.call", "skill.load"}
 	list := tenant.skills_allow
 	some skill in named
 	not listed(skill, list)
@@ -75,7 +75,7 @@ skill_names(id) := {id, substring(id, indexof(id, ".") + 1, -1)}
 #   id: writ.skill.step
 #   hint: plan a step that names the skill
 deny contains words(rego.metadata.rule()) if {
-	input.intent.type in {"skill.call", "skill.load"}
+	input.intent.type in {"resource.read", "skill.call", "skill.load"}
 	input.signer.role == "task"
 	some skill in named
 	not skill in step_skills
@@ -111,13 +111,24 @@ guarded if input.skill.effect == "once"
 guarded if input.skill.destructive
 
 # METADATA
+# title: Reading that is not approved as harmless
+# description: Reading the resources and prompts of a server is approved as pure, or not at all.
+# custom:
+#   id: writ.resource.effect
+#   hint: "have an operator approve it as pure: writ skill approve SERVER.resources/read --effect pure"
+deny contains words(rego.metadata.rule()) if {
+	input.intent.type == "resource.read"
+	input.skill.effect != "pure"
+}
+
+# METADATA
 # title: Skill that the tenant names
 # description: The tenant wants named people to approve calls of this skill.
 # custom:
 #   id: writ.skill.approval
 #   hint: nothing is carried out until enough approvers have approved
 hold contains object.union(words(rego.metadata.rule()), terms) if {
-	input.intent.type == "skill.call"
+	input.intent.type in {"resource.read", "skill.call"}
 	listed(input.intent.args.skill, tenant.approval.skills)
 }
 

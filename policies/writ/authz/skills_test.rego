@@ -5,7 +5,7 @@ import data.writ.authz
 once := object.union(call, {"skill": {"effect": "once"}})
 
 test_unpinned_skill if {
-	every type in ["skill.call", "skill.load"] {
+	every type in ["resource.read", "skill.call", "skill.load"] {
 		unpinned := object.union(object.remove(call, ["skill"]), {"intent": {"type": type}})
 		deny := authz.deny with input as unpinned with data.directory as directory({})
 		ids(deny) == {"writ.skill.unpinned"}
@@ -30,6 +30,16 @@ test_several_skills if {
 	beyond := object.union(both, {"task": {"skills": ["outlet_list"]}})
 	outside := authz.deny with input as beyond with data.directory as pinned({})
 	ids(outside) == {"writ.skill.step"}
+}
+
+test_reading_is_pure if {
+	reads := object.union(call, {"intent": {"type": "resource.read"}})
+	pure := authz.deny with input as object.union(reads, {"skill": {"effect": "pure"}}) with data.directory as directory({})
+	pure == set()
+	every effect in ["idempotent", "once"] {
+		deny := authz.deny with input as object.union(reads, {"skill": {"effect": effect}}) with data.directory as directory({})
+		ids(deny) == {"writ.resource.effect"}
+	}
 }
 
 test_pin_of_another_skill if {

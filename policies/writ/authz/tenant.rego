@@ -32,13 +32,13 @@ deny contains words(rego.metadata.rule()) if {
 # METADATA
 # description: The intents that data of the tenant is about; those of no name here are of other policies.
 concerned := {
-	"approval": {"skill.call", "graph.patch"},
+	"approval": {"resource.read", "skill.call", "graph.patch"},
 	"driver": {"exec_python"},
 	"max_bytes": {input.intent.type},
 	"max_steps": {"plan"},
 	"python": {"exec_python"},
 	"redact": {input.intent.type},
-	"skills_allow": {"skill.call", "skill.load", "plan"},
+	"skills_allow": {"resource.read", "skill.call", "skill.load", "plan"},
 	"ttl_max": {input.intent.type},
 }
 
