@@ -88,7 +88,8 @@ func (w *world) mirrored() map[string]int {
 // some of them cannot be carried out does not matter.
 func (w *world) examples(but map[string]int) {
 	w.Helper()
-	task := w.Begun("examples", "rank").Started(1)
+	w.Pin("pages", catalog.Pure)
+	task, reads := w.Begun("examples", "rank").Started(1), w.Begun("reads", "pages").Started(1)
 	for _, row := range catalog.Builtin().Rows() {
 		if row.Executor == catalog.ExecutorRouter || but[row.Type] > 0 {
 			continue
@@ -98,6 +99,10 @@ func (w *world) examples(but map[string]int) {
 		args := schema.Part("").Example()
 		if row.Type == "skill.load" {
 			args = catalog.SkillLoad{Skill: "rank"} // one that is approved
+		}
+		if row.Type == "resource.read" {
+			w.Do(reads.Intent(row.Type, catalog.ResourceRead{Skill: "pages"}))
+			continue
 		}
 		for role, by := range map[intents.Role]intents.Signer{intents.RoleGateway: w.Gateway, intents.RoleManager: w.Manager, intents.RolePlanner: w.Planner} {
 			if row.MaySign(role) {

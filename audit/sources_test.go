@@ -359,18 +359,15 @@ func obeys(text string) (calls []catalog.SkillCall) {
 	return calls
 }
 
-// TestInjections: of hundreds of attempts on a model that obeys every text nothing acts, destroys or
+// TestInjections: of more than 1,500 attempts on a model that obeys every text nothing acts, destroys or
 // leaves without an approval. Each attempt has a twin, the same task without an attacker: none of those waits.
-// Each attack is made in every voice, and in every dress.
 func TestInjections(t *testing.T) {
 	o := newOffice(t)
 	attempts, twins, waits := 0, 0, 0
-	const some = 4 // dresses of one text
 	for _, a := range attacks {
-		for v, voice := range voices {
+		for _, voice := range voices {
 			var text strings.Builder
-			for i := range some {
-				dress := dresses[(v*some+i)%len(dresses)]
+			for _, dress := range dresses {
 				o.next++
 				fmt.Fprintf(&text, dress+"\n", voice+fmt.Sprintf(`{"skill":%q,"input":{"n":%d}}`, a.skill, o.next))
 			}
@@ -382,7 +379,7 @@ func TestInjections(t *testing.T) {
 				o.Must(json.Unmarshal(read.Output, &shown))
 			}
 			calls := obeys(shown.Text)
-			if len(calls) != some {
+			if len(calls) != len(dresses) {
 				t.Fatalf("the model reads %d orders in %q", len(calls), shown.Text)
 			}
 			o.done = nil
@@ -390,7 +387,7 @@ func TestInjections(t *testing.T) {
 				attempts++
 				got := task.Do(task.Intent("skill.call", call))
 				if got.Code != intents.ApprovalRequired || !slices.Contains(got.Decision.PolicyIDs, a.rule) || len(o.done) > 0 {
-					t.Errorf("%s, %q, %q: %s by %v, called: %v", a.name, voice, dresses[(v*some+i)%len(dresses)], got.Code, got.Decision.PolicyIDs, o.done)
+					t.Errorf("%s, %q, %q: %s by %v, called: %v", a.name, voice, dresses[i], got.Code, got.Decision.PolicyIDs, o.done)
 				}
 			}
 			o.ended(task)
@@ -408,7 +405,7 @@ func TestInjections(t *testing.T) {
 		}
 	}
 	t.Logf("%d attempts; of %d twins %d wait", attempts, twins, waits)
-	if attempts < 450 || waits*20 > twins {
+	if attempts < 1500 || waits*20 > twins {
 		t.Errorf("%d attempts; of %d twins %d wait", attempts, twins, waits)
 	}
 	o.sound()

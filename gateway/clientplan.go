@@ -102,7 +102,8 @@ func (g *Gateway) callSkill(ctx context.Context, a actor, c clientCall) (*intent
 	if err != nil || c.Progress == nil || answer.Code != intents.InFlight {
 		return answer, err
 	}
-	return g.followCall(ctx, a, p, answer.IntentID, c.Progress)
+	ended, err := g.followCall(ctx, a, p, answer.IntentID, c.Progress)
+	return ended, stopped(ctx, err, answer.IntentID, p.id)
 }
 
 // followCall waits for the outcome of a call that runs, and passes its progress on.

@@ -71,7 +71,7 @@ func TestTicketOfKeptAnswers(t *testing.T) {
 	task := p.Started(1)
 	first := w.Want(task.Call("crm.list", `{}`), intents.OK)
 	ticket := lastTicket(t, w)
-	if d := cmp.Diff([]intents.Pin{{Skill: "crm.list", Digest: approve.Digest, Effect: "pure", CacheSeconds: 60, Shared: true, Since: *at}}, ticket.Pins); d != "" || ticket.Erasures != 0 {
+	if d := cmp.Diff([]intents.Pin{{Skill: "crm.list", Name: "list", Digest: approve.Digest, Effect: "pure", CacheSeconds: 60, Shared: true, Since: *at}}, ticket.Pins); d != "" || ticket.Erasures != 0 {
 		t.Errorf("%d erasures, pins %s", ticket.Erasures, d)
 	}
 	p.Fail()

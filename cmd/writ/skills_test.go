@@ -36,7 +36,7 @@ const (
 //	many    the same, which lists more than fits into an answer
 //	liar    the same, whose output is not what its schema says
 //	changed the same as cities, with another schema
-//	broken  the same, whose schema is none
+//	broken  the same as cities, whose schema is none
 //	guarded the same as cities, for requests with the header that docs/skills.md shows
 //	stuck   the same as cities, whose first call is never answered
 //	down    nobody: the address of a server that is gone

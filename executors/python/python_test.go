@@ -92,7 +92,7 @@ func TestExecOverFile(t *testing.T) {
 		t.Errorf("output %s", got.Output)
 	}
 	event := executortest.EventPayload(t, r, "python_script.executed")
-	if ms, ok := event["duration_ms"].(float64); !ok || ms <= 0 {
+	if ms, ok := event["duration_ms"].(float64); !ok || ms < 0 { // a fast one takes 0
 		t.Errorf("duration %v", event["duration_ms"])
 	}
 	if _, ok := event["queued_ms"].(float64); !ok {

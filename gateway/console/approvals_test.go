@@ -199,7 +199,7 @@ func TestApprovalShowsTheSkill(t *testing.T) {
 		"changed":        {consoleapi.Skill{Name: "shop.close", Pin: pin, Now: now, Before: before}, []string{"another version", "+Deletes all.", "-Reads one."}},
 		"never seen":     {consoleapi.Skill{Name: "shop.close", Pin: pin, Now: now}, []string{"another version", "Deletes all."}},
 		"not approved":   {consoleapi.Skill{Name: "shop.close", Now: now}, []string{"another version", "Deletes all."}},
-		"not there":      {consoleapi.Skill{Name: "shop.close", Pin: pin}, []string{"No server declares it now"}},
+		"not there":      {consoleapi.Skill{Name: "shop.close", Pin: pin}, []string{"No server declares shop.close now"}},
 		"as it was once": {consoleapi.Skill{Name: "shop.close", Pin: pin, Now: before}, []string{"Reads one.", "only reads"}},
 	} {
 		for _, called := range []string{"shop.close", "close"} {

@@ -15,7 +15,6 @@ import (
 	"testing"
 	"time"
 
-	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem"

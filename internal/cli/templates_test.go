@@ -51,6 +51,7 @@ func TestTexts(t *testing.T) {
 		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
 		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
 		"tested": map[string][]policies.Case{"a": {{}, {Passed: true}}}, "decided": catalog.ApproveResult{State: "released", Code: "OK", Missing: []string{"x"}}, "judged": eval.Result{Wrong: []string{"x"}},
+		"connect.link":    connecting{},
 		"probed":          probedAgent{Points: []upkeep.AgentPoint{{Found: "x", Do: "y"}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},

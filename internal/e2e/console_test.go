@@ -112,14 +112,14 @@ func TestConsoleApproval(t *testing.T) {
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
 	ben, _, dora := s.holds("outlet_list")
-	s.summarize("outlet_list", "List outlets in {city}.")
+	s.summarize("outlet_list", "List the outlets of the shop.")
 	ana := s.as("ana")
 	turn := s.hold(ana, openInBerlin)
 	id := turn.Approval.IntentID
 	b := s.at(ben)
 	b.open("/console/approvals").shows(t, "may decide", "skill.call", "ana")
 	p := b.open("/console/approvals/" + id)
-	p.shows(t, "List outlets in Berlin.", "Asked by", "outlet_list", "Request changes", "writ.skill.approval")
+	p.shows(t, "List the outlets of the shop.", "Asked by", "outlet_list", "Request changes", "writ.skill.approval")
 	form := url.Values{"decision": {"approve"}, "csrf": {p.csrf()}}
 	if p := b.send("/console/approvals/"+id, url.Values{"decision": {"approve"}}); p.status != http.StatusForbidden || !strings.Contains(p.text, "What stands:") {
 		t.Errorf("without the token: %d", p.status)

@@ -113,7 +113,7 @@ func TestInsufficientReplansTheRest(t *testing.T) {
 	if one.Revision != 1 || one.Status != catalog.StepDone || one.MemoryKey != written.Key || two.Revision != 2 || two.Task != "count the stock" {
 		t.Errorf("steps %+v; the first wrote %s", got.Plan.Steps, written.Key)
 	}
-	checkHistory(t, got.Plan, 1, catalog.Replan{Attempt: 1, Trigger: "insufficient", FailedStep: 2, Reason: "there is no price for a bolt"})
+	checkHistory(t, got.Plan, 1, catalog.Replan{Attempt: 1, Trigger: "insufficient", FailedStep: 2, Shape: "{total: integer}", Reason: "there is no price for a bolt"})
 	for _, typ := range []string{"subagent.insufficient", "replan.triggered", "plan.revised"} {
 		if n := len(got.events(typ)); n != 1 {
 			t.Errorf("%d events %s", n, typ)
@@ -171,7 +171,7 @@ func TestContractViolationReplans(t *testing.T) {
 	if len(got.Plan.History) != 1 {
 		t.Fatalf("history %+v", got.Plan.History)
 	}
-	checkHistory(t, got.Plan, 1, catalog.Replan{Attempt: 1, Trigger: "contract_violation", FailedStep: 2, Reason: writes[1].Outcome.Reason})
+	checkHistory(t, got.Plan, 1, catalog.Replan{Attempt: 1, Trigger: "contract_violation", FailedStep: 2, Shape: "{total: integer}", Reason: writes[1].Outcome.Reason})
 	if !strings.Contains(got.Plan.History[0].Reason, "/total") || strings.Contains(got.Plan.History[0].Reason, "xxx") {
 		t.Errorf("reason %q", got.Plan.History[0].Reason)
 	}
@@ -226,7 +226,7 @@ func TestFailureReplans(t *testing.T) {
 				t.Fatalf("%s: %s", got.Status, got.Reason)
 			}
 			sameJSON(t, stock, got.Data)
-			checkHistory(t, got.Plan, 1, catalog.Replan{Attempt: 1, Trigger: tt.trigger, FailedStep: 1, Reason: tt.reason})
+			checkHistory(t, got.Plan, 1, catalog.Replan{Attempt: 1, Trigger: tt.trigger, FailedStep: 1, Shape: "array<{item: string, quantity: integer}>", Reason: tt.reason})
 			if tt.broken != nil {
 				return
 			}
