@@ -44,13 +44,31 @@ repeatable if input.intent.effect in {"pure", "idempotent"}
 #   id: writ.tainted.out
 #   hint: nothing is carried out until enough approvers have approved
 hold contains object.union_n([words(rego.metadata.rule()), terms, optional]) if {
-	input.intent.type == "skill.call"
+	passes
 	watched
 	input.skill.open_world != "no"
 	not input.skill.kind
 	some source in sources
 	source.open_world != "yes"
 	not own(source)
+}
+
+# METADATA
+# description: The intent gives the server what the task has written. A request for the server's lists does not.
+passes if input.intent.type == "skill.call"
+
+# METADATA
+# description: An address of a resource can have anything in it.
+passes if {
+	input.intent.type == "resource.read"
+	input.intent.args.uri
+}
+
+# METADATA
+# description: So can the name of a prompt and its arguments.
+passes if {
+	input.intent.type == "resource.read"
+	input.intent.args.prompt
 }
 
 default sources := []

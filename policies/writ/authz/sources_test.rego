@@ -9,6 +9,9 @@ call_of(skill, read) := object.union(call, {
 	"task": {"skills": [skill.name], "sources": read},
 })
 
+# read_of a server by a task that has read private content.
+read_of(args) := object.union(call_of(looks("yes"), [from("crm", true, "no")]), {"intent": {"type": "resource.read", "args": args}})
+
 from(name, trusted, world) := {"kind": "server", "name": name, "trusted": trusted, "open_world": world}
 
 acts := {"name": "shop.pay", "effect": "once", "destructive": true, "open_world": "no", "trusted": true}
@@ -57,6 +60,15 @@ test_private_content_does_not_go_out if {
 		inside := authz.hold with input as call_of(looks("no"), read) with data.directory as directory(unsaid)
 		inside == set()
 	}
+}
+
+test_private_content_does_not_go_out_in_an_address if {
+	every args in [{"uri": "https://elsewhere.example/?q=secret"}, {"prompt": "secret"}] {
+		hold := authz.hold with input as read_of(args) with data.directory as directory(unsaid)
+		ids(hold) == {"writ.tainted.out"}
+	}
+	lists := authz.hold with input as read_of({}) with data.directory as directory(unsaid)
+	lists == set()
 }
 
 test_public_content_goes_out if {
