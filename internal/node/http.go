@@ -1,6 +1,7 @@
 package node
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -150,7 +151,11 @@ func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
 		witnesses = append(witnesses, w.Key.Name())
 	}
 	inside := below(consoleapi.Path, router, all)
-	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, PublicURL: n.cfg.PublicURL, Now: n.cfg.Now, Log: n.cfg.Log})
+	public := n.cfg.PublicURL
+	if n.secure != nil {
+		public = cmp.Or(public, n.URL())
+	}
+	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, PublicURL: public, Now: n.cfg.Now, Log: n.cfg.Log})
 	if err != nil {
 		return nil, err
 	}
