@@ -35,7 +35,8 @@ func TestRedact(t *testing.T) {
 		"all places": {
 			redacting("email", "card"),
 			`{"output":{"a@x.example":["by b@x.example",4111111111111111,7],"c@x.example":{"n":12345678901234567890}}}`,
-			`{"output":{"[email]":["by [email]","[card]",7],"[email] 2":{"n":12345678901234567890}}}`, intents.OK, map[string]any{"email": 4.0, "card": 1.0},
+			`{"output":{"[email]":["by [email]","[card]",7],"[email] 2":{"n":12345678901234567890}}}`, intents.OK,
+			map[string]any{"email": 4.0, "card": 1.0},
 		},
 		"two rules":    {append(redacting("email"), redacting("card")...), `{"output":"a@x.example 4111111111111111"}`, `{"output":"[email] [card]"}`, intents.OK, map[string]any{"email": 1.0, "card": 1.0}},
 		"nothing":      {redacting("email"), `{"output": {"b":1,"a":"x"}}`, `{"output":{"b":1,"a":"x"}}`, intents.OK, nil},

@@ -45,7 +45,7 @@ var simpleTypes = []any{"array", "boolean", "integer", "null", "number", "object
 
 // fits reports whether a value has the form of its keyword. Schemas in it are judged by themselves.
 func (f form) fits(keyword string, v any) bool {
-	switch f {
+	switch f { //nolint:exhaustive // anything fits formAny
 	case formSchema:
 		return isSchema(v)
 	case formSchemaOrList:
@@ -111,7 +111,7 @@ func eachSchema(v any, at string, do func(node map[string]any, at string)) {
 	do(node, at)
 	for name, v := range node {
 		at := at + "/" + Escape(name)
-		switch keywords[name] {
+		switch keywords[name] { //nolint:exhaustive // the others have no schemas
 		case formSchema:
 			eachSchema(v, at, do)
 		case formSchemaList, formSchemaOrList:

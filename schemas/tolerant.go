@@ -161,7 +161,7 @@ func (r *repair) keyword(node map[string]any, name, at string) {
 	}
 	switch v := v.(type) {
 	case []any:
-		switch f {
+		switch f { //nolint:exhaustive // the others are no lists
 		case formNames, formType: // each once
 			node[name] = slices.CompactFunc(inOrder(v), func(a, b any) bool { return a == b })
 		case formSchemaList, formSchemaOrList:

@@ -113,7 +113,9 @@ func (r *schemaReader) translate(v any) error {
 		}
 		s["$ref"] = "#/$defs/" + name
 		name, _, _ = strings.Cut(name, "/")
-		r.defs[name] = r.defs[name] // known, and read later
+		if _, known := r.defs[name]; !known {
+			r.defs[name] = nil // read later
+		}
 	}
 	fromOpenAPI(s)
 	var inner []any

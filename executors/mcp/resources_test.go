@@ -38,7 +38,7 @@ func library() *server.MCPServer {
 		ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
 		defer cancel()
 		of := server.ServerFromContext(ctx)
-		_, sampling := of.RequestSampling(ctx, wire.CreateMessageRequest{CreateMessageParams: wire.CreateMessageParams{MaxTokens: 1}})
+		_, sampling := of.RequestSampling(ctx, wire.CreateMessageRequest{CreateMessageParams: wire.CreateMessageParams{MaxTokens: 1}}) //nolint:staticcheck // SA1019: servers still ask
 		_, elicitation := of.RequestElicitation(ctx, wire.ElicitationRequest{Params: wire.ElicitationParams{Message: "?"}})
 		_, roots := of.RequestRoots(ctx, wire.ListRootsRequest{})
 		if sampling == nil || elicitation == nil || roots == nil || ctx.Err() != nil {

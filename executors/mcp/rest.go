@@ -56,7 +56,7 @@ func (r *rest) Close() error {
 }
 
 // GetSessionId implements transport.Interface.
-func (r *rest) GetSessionId() string { return "" }
+func (r *rest) GetSessionId() string { return "" } //nolint:revive // the interface names it so
 
 // SendRequest implements transport.Interface.
 func (r *rest) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*transport.JSONRPCResponse, error) {
@@ -75,7 +75,7 @@ func (r *rest) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	default:
 		return &transport.JSONRPCResponse{ID: req.ID, Error: &wire.JSONRPCErrorDetails{Code: wire.METHOD_NOT_FOUND, Message: "not offered"}}, nil
 	}
-	var failed *failedRequest
+	var failed *requestError
 	out := &transport.JSONRPCResponse{ID: req.ID}
 	switch {
 	case errors.As(err, &failed):
@@ -91,10 +91,10 @@ func (r *rest) SendRequest(ctx context.Context, req transport.JSONRPCRequest) (*
 	return out, nil
 }
 
-// failedRequest is an answer of the API that does not say whether the request had an effect.
-type failedRequest struct{ text string }
+// requestError is an answer of the API that does not say whether the request had an effect.
+type requestError struct{ text string }
 
-func (f *failedRequest) Error() string { return f.text }
+func (f *requestError) Error() string { return f.text }
 
 type toolKey struct{}
 
@@ -246,14 +246,14 @@ func result(st *state, resp *http.Response, body []byte) (any, error) {
 	text := utf8.Valid(body) && (len(body) == 0 || isJSON(media) || strings.HasPrefix(media, "text/") || strings.HasSuffix(media, "xml") || media == "application/x-www-form-urlencoded")
 	switch {
 	case code >= 300 && code < 400:
-		return nil, &failedRequest{about + ": it redirects elsewhere, which is not followed"}
+		return nil, &requestError{about + ": it redirects elsewhere, which is not followed"}
 	case code >= 400 && text:
 		about = visible.Line(strings.TrimSpace(about+" "+string(body)), maxReason)
 	}
 	out := map[string]any{"isError": code >= 400}
 	switch {
 	case code >= 500:
-		return nil, &failedRequest{about}
+		return nil, &requestError{about}
 	case code >= 400 || len(body) == 0:
 		out["content"] = []any{wire.NewTextContent(about)}
 		if isJSON(media) && json.Valid(body) && len(body) <= maxStructured {

@@ -138,13 +138,13 @@ func (c *Connections) end(ctx context.Context, o *executors.Intent, s *server, x
 		return err
 	}
 	out.Issuer, out.Scopes, out.Connected = p.Issuer, append([]string{}, p.Scopes...), true
-	c.changed(ctx, "connected to a skill server", x)
+	c.changed(ctx, x)
 	return nil
 }
 
-func (c *Connections) changed(ctx context.Context, what string, x *connection) {
+func (c *Connections) changed(ctx context.Context, x *connection) {
 	c.Changed(intents.Principal{Tenant: x.Tenant, UserID: x.User}, x.Server, x.Tokens != nil)
-	c.Log.InfoContext(ctx, what, slog.String("server", x.Server), slog.String("tenant", x.Tenant), slog.String("user", x.User), slog.String("issuer", x.Issuer))
+	c.Log.InfoContext(ctx, "a connection to a skill server has changed", slog.Bool("connected", x.Tokens != nil), slog.String("server", x.Server), slog.String("tenant", x.Tenant), slog.String("user", x.User), slog.String("issuer", x.Issuer))
 }
 
 // disconnect removes the connection of the caller, or of another user, and has the authorization server take
@@ -169,7 +169,7 @@ func (c *Connections) disconnect(ctx context.Context, o *executors.Intent, args 
 		}
 		out.Revoked = x.Tokens != nil && s.revoke(ctx, x.Tokens)
 		x.Tokens = nil
-		c.changed(ctx, "disconnected from a skill server", x)
+		c.changed(ctx, x)
 	}
 	return &executors.Result{Value: out}, nil
 }

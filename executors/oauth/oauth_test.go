@@ -135,10 +135,10 @@ func (b *bench) do(user, typ string, args any, ticket intents.Ticket) intents.Re
 	return b.Do(b.t, executortest.Intent{Type: typ, NoScope: true, Args: args, Ticket: ticket})
 }
 
-// pins approves the tools as the server declares them now to a user.
-func (b *bench) pins(user string) (out []intents.Pin) {
+// pins approves the tools as the server declares them now to ana.
+func (b *bench) pins() (out []intents.Pin) {
 	b.t.Helper()
-	found, err := b.registry.Skills(b.t.Context(), who(user))
+	found, err := b.registry.Skills(b.t.Context(), who("ana"))
 	if err != nil || len(found) != 2 {
 		b.t.Fatalf("%d skills, error = %v", len(found), err)
 	}
@@ -179,10 +179,10 @@ func (b *bench) refused(r intents.Report) string {
 	return token
 }
 
-// link is one for a user.
-func (b *bench) link(user string) string {
+// link is one for ana.
+func (b *bench) link() string {
 	b.t.Helper()
-	return b.seal(catalog.ConnectLink{Tenant: "acme", User: user, Server: "notes", Nonce: rand.Text(), Until: b.clock().Add(catalog.ConnectLife)}, catalog.SealedLink)
+	return b.seal(catalog.ConnectLink{Tenant: "acme", User: "ana", Server: "notes", Nonce: rand.Text(), Until: b.clock().Add(catalog.ConnectLife)}, catalog.SealedLink)
 }
 
 func (b *bench) seal(v any, about string) string {
@@ -266,7 +266,7 @@ func (b *bench) hidden(reports ...intents.Report) {
 // TestOwnClient: writ's own client has one token, which is asked for anew when it has ended or is refused.
 func TestOwnClient(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthClient, ClientID: "writ", ClientSecret: "hush-hush"})
-	pins := b.pins("ana")
+	pins := b.pins()
 	b.says(b.call("ana", "whoami", `{}`, pins), "writ")
 	b.issuer.Expire()
 	b.says(b.call("ben", "note", `{}`, pins), "writ")
@@ -281,8 +281,8 @@ func TestOwnClient(t *testing.T) {
 // TestUsers: two users reach one server, each under an account of their own, and share nothing.
 func TestUsers(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
-	b.connect("ana", "ana@notes", b.link("ana"))
-	pins := b.pins("ana")
+	b.connect("ana", "ana@notes", b.link())
+	pins := b.pins()
 	pins[0].CacheSeconds = 60
 	b.says(b.call("ana", "whoami", `{}`, pins), "ana@notes")
 	link := b.refused(b.call("ben", "whoami", `{}`, pins))
@@ -294,7 +294,7 @@ func TestUsers(t *testing.T) {
 		b.says(b.call("ben", "note", `{}`, pins), "ben@notes")
 		b.says(b.call("ana", "note", `{}`, pins), "ana@notes")
 	}
-	b.connect("ana", "other@notes", b.link("ana"))
+	b.connect("ana", "other@notes", b.link())
 	b.says(b.call("ana", "whoami", `{}`, pins), "other@notes") // not the kept answer
 	if b.server.Crossed() {
 		t.Error("two accounts used one session")
@@ -314,7 +314,7 @@ func TestConnectRefused(t *testing.T) {
 	show := func(user, link string) intents.Report {
 		return b.do(user, "skill.connect", catalog.SkillConnect{Link: link}, intents.Ticket{})
 	}
-	ana := b.link("ana")
+	ana := b.link()
 	var shown catalog.SkillConnectResult
 	if r := show("ana", ana); json.Unmarshal(r.Result, &shown) != nil || shown.Issuer != b.issuer.URL || shown.Scopes[0] != "notes" || shown.Connected || shown.AuthorizationURL != "" {
 		t.Errorf("shown: %+v", shown)
@@ -334,7 +334,7 @@ func TestConnectRefused(t *testing.T) {
 		t.Fatalf("%s %s", r.Code, r.Reason)
 	}
 	refused("a code used again", b.end("ana", answer), "was not begun, or has ended")
-	late := b.link("ana")
+	late := b.link()
 	b.advance(catalog.ConnectLife)
 	refused("a lapsed link", show("ana", late), "has lapsed")
 	refused("no such server", show("ana", b.seal(catalog.ConnectLink{Tenant: "acme", User: "ana", Server: "other", Until: b.clock().Add(time.Minute)}, catalog.SealedLink)), "no skill server other")
@@ -343,8 +343,8 @@ func TestConnectRefused(t *testing.T) {
 // TestRefresh: tokens that end are refreshed once, whoever calls; what the issuer has revoked is over.
 func TestRefresh(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
-	b.connect("ana", "ana@notes", b.link("ana"))
-	pins := b.pins("ana")
+	b.connect("ana", "ana@notes", b.link())
+	pins := b.pins()
 	b.says(b.call("ana", "note", `{}`, pins), "ana@notes")
 	b.issuer.Expire()
 	b.says(b.call("ana", "note", `{}`, pins), "ana@notes") // refused first, and sent again
@@ -365,7 +365,7 @@ func TestRefresh(t *testing.T) {
 		b.issuer.Revoke(secret)
 	}
 	b.refused(b.call("ana", "note", `{}`, pins))
-	b.connect("ana", "ana@notes", b.link("ana"))
+	b.connect("ana", "ana@notes", b.link())
 	b.says(b.call("ana", "note", `{}`, pins), "ana@notes")
 	b.hidden()
 }
@@ -373,8 +373,8 @@ func TestRefresh(t *testing.T) {
 // TestDisconnect: the connection is gone, and so are the tokens.
 func TestDisconnect(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
-	b.connect("ana", "ana@notes", b.link("ana"))
-	pins := b.pins("ana")
+	b.connect("ana", "ana@notes", b.link())
+	pins := b.pins()
 	for _, want := range []string{`{"removed":true,"revoked":true}`, `{"removed":false,"revoked":false}`} {
 		if r := b.do("admin", catalog.TypeSkillDisconnect, catalog.SkillDisconnect{Server: "notes", UserID: "ana"}, intents.Ticket{}); string(r.Result) != want {
 			t.Errorf("disconnect: %s %s %s", r.Code, r.Reason, r.Result)
@@ -391,8 +391,8 @@ func TestDisconnect(t *testing.T) {
 // TestAbsent: a schedule uses a connection only if its user has allowed that.
 func TestAbsent(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
-	b.connect("ana", "ana@notes", b.link("ana"))
-	pins := b.pins("ana")
+	b.connect("ana", "ana@notes", b.link())
+	pins := b.pins()
 	scheduled := func() intents.Report {
 		actor := who("ana")
 		actor.Session = "sched_0123456789abcdef"
@@ -400,7 +400,7 @@ func TestAbsent(t *testing.T) {
 	}
 	b.refused(scheduled())
 	b.advance(time.Second)
-	if r := b.end("ana", b.begin("ana", "ana@notes", b.link("ana"), true)); r.Code != intents.OK {
+	if r := b.end("ana", b.begin("ana", "ana@notes", b.link(), true)); r.Code != intents.OK {
 		t.Fatalf("%s %s", r.Code, r.Reason)
 	}
 	b.says(scheduled(), "ana@notes")
@@ -410,8 +410,8 @@ func TestAbsent(t *testing.T) {
 // another version.
 func TestIssuerChanges(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
-	b.connect("ana", "ana@notes", b.link("ana"))
-	pins := b.pins("ana")
+	b.connect("ana", "ana@notes", b.link())
+	pins := b.pins()
 	other := oauthtest.NewIssuer(t)
 	b.server.Move(other)
 	if r := b.call("ana", "note", `{}`, pins); r.Code == intents.OK {
@@ -420,18 +420,18 @@ func TestIssuerChanges(t *testing.T) {
 	b.advance(10 * time.Minute)
 	b.refused(b.call("ana", "note", `{}`, pins))
 	b.issuer = other
-	b.connect("ana", "ana@other", b.link("ana"))
+	b.connect("ana", "ana@other", b.link())
 	if r := b.call("ana", "note", `{}`, pins); !strings.Contains(r.Reason, "manifest changed") {
 		t.Errorf("%s %s %s", r.Code, r.Reason, r.Result)
 	}
-	b.says(b.call("ana", "note", `{}`, b.pins("ana")), "ana@other")
+	b.says(b.call("ana", "note", `{}`, b.pins()), "ana@other")
 }
 
 // TestExchange: the user's token of the issuer is exchanged for one of the server.
 func TestExchange(t *testing.T) {
 	b := open(t, mcp.OAuth{Mode: mcp.AuthExchange, ClientID: "writ"})
-	b.connect("ana", "ana@idp", b.link("ana"))
-	pins := b.pins("ana")
+	b.connect("ana", "ana@idp", b.link())
+	pins := b.pins()
 	b.says(b.call("ana", "note", `{}`, pins), "ana@idp exchanged")
 	b.issuer.Expire()
 	b.advance(2 * time.Hour)

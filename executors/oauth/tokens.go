@@ -86,7 +86,7 @@ func tokenError(err error) error {
 
 // ownToken is the token of writ's own client.
 func (c *Connections) ownToken(ctx context.Context, s *server, spent string) (string, error) {
-	a, err := c.authority(bare{ctx}, s, spent != "")
+	a, err := c.authority(bare{ctx}, s, spent != "") //nolint:contextcheck // it ends with ctx
 	if err != nil {
 		return "", err
 	}
@@ -200,7 +200,7 @@ func (c *Connections) exchanged(name string, s *server, a *authority, who intent
 		}
 		ctx, cancel := context.WithTimeout(bare{ctx}, tokenTime)
 		defer cancel()
-		t, err := oauthex.ExchangeToken(ctx, a.TokenEndpoint, &oauthex.TokenExchangeRequest{
+		t, err := oauthex.ExchangeToken(ctx, a.TokenEndpoint, &oauthex.TokenExchangeRequest{ //nolint:contextcheck // it ends with ctx
 			RequestedTokenType: accessToken, Audience: a.Resource, Resource: a.Resource, Scope: a.Scopes, SubjectToken: subject, SubjectTokenType: accessToken,
 		}, creds, s.http)
 		if err != nil {

@@ -140,7 +140,7 @@ func namesInput(summary string, schema json.RawMessage) error {
 		Properties map[string]json.RawMessage `json:"properties"`
 	}
 	if json.Unmarshal(schema, &input) != nil || len(input.Properties) == 0 {
-		return nil // nothing is known of it
+		return nil //nolint:nilerr // nothing is known of it
 	}
 	for _, path := range catalog.Placeholders(summary) {
 		name, _, _ := strings.Cut(path, ".")

@@ -54,7 +54,8 @@ func TestEarlierResults(t *testing.T) {
 		Status, Reason string
 		PlanID         string       `json:"plan_id"`
 		Approval       bus.Approval `json:"approval"`
-	}) {
+	},
+	) {
 		t.Helper()
 		ana := s.as("ana")
 		ana.session = session

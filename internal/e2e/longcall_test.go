@@ -62,17 +62,17 @@ func (f *studio) render(ctx context.Context, req mcp.CallToolRequest) (*mcp.Call
 		select {
 		case <-f.open:
 			f.mu.Lock()
-			defer f.mu.Unlock()
 			f.ended++
+			f.mu.Unlock()
 			return mcp.NewToolResultText(`{"frames":1000}`), nil
 		case <-ctx.Done():
 			f.mu.Lock()
-			defer f.mu.Unlock()
 			select {
 			case <-f.gaveUp:
 			default:
 				close(f.gaveUp)
 			}
+			f.mu.Unlock()
 			return nil, ctx.Err()
 		case <-tick.C:
 			said := map[string]any{"progressToken": req.Params.Meta.ProgressToken, "progress": frame, "total": 1000, "message": fmt.Sprintf("frame %d", frame)}

@@ -80,6 +80,7 @@ func TestIntegrationProxies(t *testing.T) {
 	}
 }
 
+//nolint:bodyclose // ask has each body closed when the test ends
 func checkProxied(t *testing.T, base, apiKey string, ca []byte) {
 	t.Helper()
 	pool := x509.NewCertPool()

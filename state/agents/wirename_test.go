@@ -50,8 +50,17 @@ func TestWireNames(t *testing.T) {
 func TestWireNameStays(t *testing.T) {
 	given := map[string]bool{}
 	for _, tt := range [][2]string{
-		{"a.search", "search"}, {"b.search", "b__search"}, {"c.b__search", "c__b__search"}, {"b.search.x", "search_x"}, {"c.search/x", "c__search_x"},
-		{"plain", "plain"}, {"d.plain", "d__plain"}, {"a.b", "b"}, {"a.b.", "b_"}, {"a.b/", "a__b_"}, {"a.b_", "a__b__2de17183"},
+		{"a.search", "search"},
+		{"b.search", "b__search"},
+		{"c.b__search", "c__b__search"},
+		{"b.search.x", "search_x"},
+		{"c.search/x", "c__search_x"},
+		{"plain", "plain"},
+		{"d.plain", "d__plain"},
+		{"a.b", "b"},
+		{"a.b.", "b_"},
+		{"a.b/", "a__b_"},
+		{"a.b_", "a__b__2de17183"},
 	} {
 		got := WireName(tt[0], func(name string) bool { return given[name] })
 		if got != tt[1] || given[got] {

@@ -152,7 +152,7 @@ func (i *Issuer) authorize(w http.ResponseWriter, r *http.Request) {
 	back.Set("code", code)
 	back.Set("state", q.Get("state"))
 	to.RawQuery = back.Encode()
-	http.Redirect(w, r, to.String(), http.StatusFound)
+	http.Redirect(w, r, to.String(), http.StatusFound) //nolint:gosec // G710: a test's own
 }
 
 func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
@@ -195,7 +195,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	access := "at_" + rand.Text()
 	i.tokens[access] = g
 	i.issued = append(i.issued, access)
-	out := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(i.life.Seconds()), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"}
+	out := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(i.life.Seconds()), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"} //nolint:gosec // G101: made up
 	if again {
 		refresh := "rt_" + rand.Text()
 		i.tokens[refresh] = grant{Account: g.Account, refreshes: true}

@@ -12,7 +12,7 @@ func TestShim(t *testing.T) {
 	shim, interpreter := filepath.Join(shims, "python3"), filepath.Join(versions, "python3")
 	script := []byte("#!/bin/sh\necho " + interpreter + "\n")
 	for _, file := range []string{shim, interpreter} {
-		if err := os.WriteFile(file, script, 0o700); err != nil { //nolint:gosec // G306: a program
+		if err := os.WriteFile(file, script, 0o700); err != nil {
 			t.Fatal(err)
 		}
 	}
