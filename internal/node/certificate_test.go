@@ -95,3 +95,19 @@ func TestTLS(t *testing.T) {
 		_ = n.Close()
 	}
 }
+
+// TestConsoleURL: without public_url a cookie of the console is kept to TLS where writ itself serves it.
+func TestConsoleURL(t *testing.T) {
+	t.Parallel()
+	l, err := listen(t.Context(), "127.0.0.1:0", "--listen")
+	must(t, err)
+	defer l.Close()
+	for public, wants := range map[string][2]string{"": {"", "https://" + l.Addr().String()}, "http://writ.example": {"http://writ.example", "http://writ.example"}} {
+		n := &Node{cfg: Config{PublicURL: public}, listener: l}
+		plain := n.consoleURL()
+		n.secure = &tls.Config{MinVersion: tls.VersionTLS12}
+		if got := [2]string{plain, n.consoleURL()}; got != wants {
+			t.Errorf("%q: %q, want %q", public, got, wants)
+		}
+	}
+}

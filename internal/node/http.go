@@ -1,7 +1,6 @@
 package node
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -79,6 +78,15 @@ func underPublicURL(public string, h http.Handler) http.Handler {
 	return below(path+"/", http.StripPrefix(path, h), h)
 }
 
+// consoleURL is where browsers reach the console: by it a cookie is kept to TLS. Empty: at the listener,
+// without TLS.
+func (n *Node) consoleURL() string {
+	if n.cfg.PublicURL == "" && n.secure != nil {
+		return n.URL()
+	}
+	return n.cfg.PublicURL
+}
+
 // publicPath is the path of public_url, which begins the paths that browsers are sent to.
 func publicPath(public string) string {
 	u, err := url.Parse(public)
@@ -151,11 +159,7 @@ func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
 		witnesses = append(witnesses, w.Key.Name())
 	}
 	inside := below(consoleapi.Path, router, all)
-	public := n.cfg.PublicURL
-	if n.secure != nil {
-		public = cmp.Or(public, n.URL())
-	}
-	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, PublicURL: public, Now: n.cfg.Now, Log: n.cfg.Log})
+	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, PublicURL: n.consoleURL(), Now: n.cfg.Now, Log: n.cfg.Log})
 	if err != nil {
 		return nil, err
 	}
