@@ -27,7 +27,7 @@ import (
 const nobody = 65534
 
 // startTime bounds how long a server may take until it answers.
-const startTime = 2 * time.Minute
+const startTime = 5 * time.Minute
 
 // Options of a server. The zero value is the newest version without security.
 type Options struct {
