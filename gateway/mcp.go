@@ -49,6 +49,7 @@ const maxRequestID = 256
 // mcpRequest is a tool's information about the request that calls it.
 type mcpRequest struct {
 	actor
+	who  caller
 	base string // of this server, as called by the client
 	id   string // of the call: a repeated call has the same
 	rpc  string // of JSON-RPC, canonical JSON; empty: the client's ids identify one request each
@@ -112,7 +113,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use("")
 		defer done()
 	}
-	r := &mcpRequest{actor: a, base: g.baseURL(c.Request), done: func(bool) {}}
+	r := &mcpRequest{actor: a, who: who, base: g.baseURL(c.Request), done: func(bool) {}}
 	if !modern {
 		r.rpc = string(m.ID)
 	}

@@ -175,7 +175,7 @@ func TestMCPTools(t *testing.T) {
 			for _, one := range list.Tools {
 				tools[one.Name] = one
 			}
-			want := []string{"ask_shop", "crm__close", "get_result", "git__close", "list", "read_lines", "run_task"}
+			want := []string{"ask_shop", "crm__close", "get_result", "git__close", "handle_message", "list", "read_lines", "run_task"}
 			if diff := cmp.Diff(want, slices.Sorted(maps.Keys(tools))); diff != "" {
 				t.Fatalf("(-want +got):\n%s", diff)
 			}

@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -39,7 +40,7 @@ func (c *mcpCall) waits(h pendingApproval) *wire.CallToolResult {
 			out[name] = value
 		}
 	}
-	return ownResult(out)
+	return c.own(cmp.Or(h.Text, "This waits until somebody approves it: "+c.base+"/console/approvals/"+h.IntentID), out)
 }
 
 // Of the question whether an intent is approved: its name, the wait for an answer if the protocol
@@ -74,7 +75,7 @@ func (c *mcpCall) hold(ctx context.Context, h pendingApproval) (*wire.CallToolRe
 // question returns the question to the user.
 func (c *mcpCall) question(ctx context.Context, h pendingApproval) (q wire.ElicitationParams, ok bool) {
 	client, ok := server.ClientSessionFromContext(ctx).(server.SessionWithClientInfo)
-	if !ok {
+	if !ok || c.req.Params.Name == toolMessage { // no person is at an orchestrator
 		return q, false
 	}
 	can := client.GetClientCapabilities().Elicitation

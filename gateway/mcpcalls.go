@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/state/agents"
 )
 
 // mcpCall is one call of a tool.
@@ -86,18 +87,13 @@ func (c *mcpCall) arguments(into any) error {
 // run opens a turn of an agent, or of the planner, as POST /agent/run does, and waits for it. The
 // same request sent again joins the turn that it has opened. A client that disconnects, or
 // cancels, leaves the plan running.
-func (c *mcpCall) run(ctx context.Context, agent, task string) (*wire.CallToolResult, error) {
-	g := c.s.servers.g
-	if err := checkMessage(task, "/task"); err != nil {
-		return nil, err
-	}
-	if err := g.limit.meter(c.actor); err != nil {
-		return nil, err
+func (c *mcpCall) run(ctx context.Context, agent string, q turnRequest) (*wire.CallToolResult, error) {
+	if agent == agents.Planner {
+		agent = ""
 	}
 	opening, cancel := lasting(ctx, openTimeout)
 	defer cancel()
-	request := &catalog.Request{Digest: intents.Digest([]byte("mcp\n" + c.session + "\n" + c.id + "\n" + agent + "\n" + task)), Kind: catalog.RequestKey}
-	t, reply, err := g.openTurn(opening, c.actor, agent, turnRequest{message: task, request: request})
+	t, reply, err := c.s.servers.g.openTurn(opening, c.actor, agent, q)
 	if err != nil {
 		return nil, err
 	}
@@ -137,10 +133,13 @@ func (c *mcpCall) follow(ctx context.Context, t turn, reply runReply) (*wire.Cal
 		}
 		return withMeta(r, h.IntentID, reply.Receipt, t.plan), nil
 	case statusExecuting:
-		r = ownResult(map[string]any{"status": mcpRunning, "plan_id": t.plan})
+		r = c.own(reply.words(), map[string]any{"status": mcpRunning, "plan_id": t.plan})
 	case string(catalog.PlanFailed):
 		r = failed("", intents.ExecutorFailed, reply.Reason, "ask for what the reason leaves possible; GET /agent/plans/"+t.plan+"/trace shows what was tried", map[string]any{"plan_id": t.plan, "details": reply.Failure})
 	default:
+		if c.req.Params.Name == toolMessage {
+			return withMeta(c.said(reply), reply.IntentID, reply.Receipt, t.plan), nil
+		}
 		r = &wire.CallToolResult{Content: []wire.Content{wire.NewTextContent(reply.Response)}}
 		r.StructuredContent = map[string]any{"status": reply.Status, "response": reply.Response, "data": reply.Data, "components": reply.Components}
 	}

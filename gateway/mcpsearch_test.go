@@ -28,7 +28,7 @@ func TestMCPPinned(t *testing.T) {
 				}
 			}
 			slices.Sort(names)
-			want := []string{"ask_shop", "call_tool", "describe_tool", "get_result", "list", "read_lines", "read_tool", "run_task", "search_tools"}
+			want := []string{"ask_shop", "call_tool", "describe_tool", "get_result", "handle_message", "list", "read_lines", "read_tool", "run_task", "search_tools"}
 			if !slices.Equal(names, want) {
 				t.Errorf("%q, want %q", names, want)
 			}

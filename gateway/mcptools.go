@@ -74,7 +74,7 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	}
 	tools := []server.ServerTool{s.getResult(), s.readLines()}
 	if may.May {
-		tools = append(tools, s.runTask())
+		tools = append(tools, s.runTask(), s.handleMessage())
 		tools = append(tools, s.asks(ctx, who, may.Agents)...)
 	}
 	taken := map[string]bool{}
@@ -199,9 +199,6 @@ func (s *mcpServer) asks(ctx context.Context, who actor, names []string) (out []
 const taskSchema = `{"type":"object","properties":{"task":{"type":"string","minLength":1,"description":"what is to be done or answered, with all that must be known for it"}},"required":["task"],"additionalProperties":false}`
 
 func (s *mcpServer) turnTool(name, about, agent string) server.ServerTool {
-	if agent == agents.Planner {
-		agent = ""
-	}
 	t := wire.Tool{Name: name, Description: about, RawInputSchema: json.RawMessage(taskSchema)}
 	return s.tool(t, func(ctx context.Context, c *mcpCall) (*wire.CallToolResult, error) {
 		var args struct {
@@ -210,7 +207,14 @@ func (s *mcpServer) turnTool(name, about, agent string) server.ServerTool {
 		if err := c.arguments(&args); err != nil {
 			return nil, err
 		}
-		return c.run(ctx, agent, args.Task)
+		if err := checkMessage(args.Task, "/task"); err != nil {
+			return nil, err
+		}
+		if err := s.servers.g.limit.meter(c.actor); err != nil {
+			return nil, err
+		}
+		request := &catalog.Request{Digest: intents.Digest([]byte("mcp\n" + c.session + "\n" + c.id + "\n" + agent + "\n" + args.Task)), Kind: catalog.RequestKey}
+		return c.run(ctx, agent, turnRequest{message: args.Task, request: request})
 	})
 }
 

@@ -230,7 +230,9 @@ func approvalOf(a *intents.Answer, typ string) *bus.Approval {
 func (g *Gateway) await(ctx context.Context, wait time.Duration, t turn, reply *runReply, take func(event) bool) error {
 	limited, cancel := context.WithTimeout(ctx, wait)
 	defer cancel()
-	view, err := g.follow(limited, t, 0, g.pace.quiet, take)
+	view, err := g.follow(limited, t, 0, g.pace.quiet, func(e event) bool {
+		return t.ended && e.Kind == bus.FramePendingApproval || take(e) // what it waited for is decided
+	})
 	switch {
 	case errors.Is(err, context.DeadlineExceeded) && ctx.Err() == nil:
 		reply.Status = statusExecuting

@@ -77,7 +77,7 @@ func TestManyTools(t *testing.T) {
 	ana := s.addPerson("default", "ana", "user")
 	s.addApprover("default", "ben")
 	c := s.mcpClient(ana)
-	want := []string{"call_tool", "describe_tool", "get_result", "read_lines", "read_tool", "run_task", "search_tools"}
+	want := []string{"call_tool", "describe_tool", "get_result", "handle_message", "read_lines", "read_tool", "run_task", "search_tools"}
 	if got := slices.DeleteFunc(s.toolNames(c), func(n string) bool { return strings.HasPrefix(n, "ask_") }); !slices.Equal(got, want) {
 		t.Fatalf("listed %q, want %q", got, want)
 	}
