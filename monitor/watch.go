@@ -15,6 +15,7 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/notify"
 	"aob.dev/writ/storage"
 )
 
@@ -55,7 +56,7 @@ type Watch struct {
 	Documents Documents
 	Tenants   func() []string
 	Process   func() Process
-	Receivers []Receiver
+	Receivers []notify.Receiver
 	Dir       string // of the file alerts.json
 	Now       func() time.Time
 	Log       *slog.Logger
@@ -227,7 +228,7 @@ func (w *Watch) notify(ctx context.Context, s *state) error {
 			if at < 0 {
 				continue
 			}
-			if err := r.Send(ctx, *x); err != nil {
+			if err := r.Send(ctx, x.Message()); err != nil {
 				errs = append(errs, fmt.Errorf("alert %s is owed to %s: %w", x.Rule, r.Name(), err))
 				continue
 			}

@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/storage/ledger"
@@ -54,7 +55,7 @@ func (e Examination) directory(ctx context.Context) []Finding {
 			list = append(list, warned("names", u.String(), "correct the name in the policy, if it is not one that comes later"))
 		}
 	}
-	stored, err := breakers.File(datadir.Breakers(e.Dir)).Read(ctx)
+	stored, err := breakers.Read(ctx, durable.Document(datadir.Breakers(e.Dir)))
 	if err != nil {
 		list = append(list, warned("breakers", err.Error(), "nothing need be done: the next start calls all skill servers"))
 	}

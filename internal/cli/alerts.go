@@ -2,24 +2,12 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"time"
 
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/monitor"
 )
-
-// receivers are those of a configuration.
-func receivers(c config.Config) (out []monitor.Receiver) {
-	if c.AlertWebhook != "" {
-		out = append(out, monitor.Webhook{URL: c.AlertWebhook, Secret: c.AlertSecret, Now: time.Now})
-	}
-	if c.AlertSlack != "" {
-		out = append(out, monitor.Slack{URL: c.AlertSlack})
-	}
-	return out
-}
 
 var alertRows = []row{
 	{use: "list", short: "Show current and past alerts, and the figures of the last hour", make: alertsList},
@@ -53,18 +41,11 @@ func alertsList(c *command) {
 
 func alertsTest(c *command) {
 	c.withConfig(func(cfg config.Config, _ []string) (answer, error) {
-		all := receivers(cfg)
+		all := alertReceivers(cfg)
 		if len(all) == 0 {
 			return answer{}, usage(errors.New("nobody gets alerts: set alert_webhook or alert_slack"))
 		}
-		told, errs := map[string]string{}, []error{}
-		for _, r := range all {
-			told[r.Name()] = "taken"
-			if err := r.Send(c.Context(), monitor.Incident{Rule: "Test", Severity: monitor.Ticket, Says: "this is a test", Do: "nothing", Observed: "writ admin alerts test", Since: time.Now()}); err != nil {
-				told[r.Name()] = err.Error()
-				errs = append(errs, err)
-			}
-		}
-		return answer{data: told, note: fmt.Sprintf("%d of %d have taken it\n", len(all)-len(errs), len(all))}, errors.Join(errs...)
+		test := monitor.Incident{Rule: "Test", Severity: monitor.Ticket, Says: "this is a test", Do: "nothing", Observed: "writ admin alerts test", Since: time.Now()}
+		return tested(c.Context(), all, test.Message())
 	}, "alert_webhook_secret", "alert_slack")
 }

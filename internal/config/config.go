@@ -33,8 +33,9 @@ type Config struct {
 	Environment             string // Development, Production or Test
 	BootstrapKey            string
 	TLSCert, TLSKey         string
-	PublicURL               string // see Public
-	OIDC                    []OIDC // of the file alone
+	PublicURL               string    // see Public
+	OIDC                    []OIDC    // of the file alone
+	Notices                 []Notices // likewise
 	UserHeaders             []string
 	CORSOrigins             []string
 	NATS, NATSCert, NATSKey string
@@ -292,6 +293,13 @@ func decode(raw []byte, path string, c *Config) error {
 		}
 		delete(doc, "oidc")
 	}
+	if people, there := doc[NoticesKey]; there {
+		var err error
+		if c.Notices, err = decodeNotices(people); err != nil {
+			return fmt.Errorf("notices: %w", err)
+		}
+		delete(doc, NoticesKey)
+	}
 	for _, name := range slices.Sorted(maps.Keys(doc)) {
 		return fmt.Errorf("line %d: field %s not found", doc[name].Line, name)
 	}
@@ -404,7 +412,7 @@ func (c Config) validate() error {
 			return errors.New(x.fault)
 		}
 	}
-	return c.checkOIDC()
+	return cmp.Or(c.checkOIDC(), c.checkNotices())
 }
 
 // publicPath is a path that needs no encoding and has no part like "..".

@@ -29,8 +29,11 @@ func placed(text string) bool {
 	return strings.HasPrefix(text, inFile) || strings.HasPrefix(text, fromCommand)
 }
 
-// Every stands for all secrets, those of models, too.
-const Every = "*"
+// Every stands for all secrets, those of models and notices, too. NoticesKey stands for those of notices.
+const (
+	Every      = "*"
+	NoticesKey = "notices"
+)
 
 // Resolve puts secrets in the place of texts that say where they are: of the settings that are
 // needed, or Every. Load leaves them as they are, and so do commands that do not need them: nothing is
@@ -51,6 +54,17 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 		}
 		if err := resolveText(&c, text, from); err != nil {
 			return c, err
+		}
+	}
+	if every || slices.Contains(needed, NoticesKey) {
+		c.Notices = slices.Clone(c.Notices)
+		for i := range c.Notices {
+			n := &c.Notices[i]
+			for member, text := range map[string]*string{"url": &n.URL, "secret": &n.Secret} {
+				if err := resolveText(&c, text, NoticesKey+"."+n.Name+"."+member); err != nil {
+					return c, err
+				}
+			}
 		}
 	}
 	if !every {

@@ -36,7 +36,7 @@ func TestSettings(t *testing.T) {
 		bound[at] = true
 	}
 	all := reflect.ValueOf(&c).Elem()
-	bound[&c.OIDC], bound[&c.Models], bound[&c.SecretFiles], bound[&c.SkillServers], bound[&c.Variables] = true, true, true, true, true
+	bound[&c.OIDC], bound[&c.Notices], bound[&c.Models], bound[&c.SecretFiles], bound[&c.SkillServers], bound[&c.Variables] = true, true, true, true, true, true
 	if len(bound) != all.NumField() {
 		t.Errorf("rows bind %d of %d fields", len(bound), all.NumField())
 	}

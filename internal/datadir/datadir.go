@@ -13,6 +13,7 @@
 //	address      URL of that process
 //	started      the log has begun
 //	breakers.json breakers of skill servers that fail
+//	notices-*.json what receivers of notices were told
 //
 // Any other file belongs to one package.
 package datadir
@@ -50,6 +51,9 @@ func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
 // Breakers is the file with the breakers of skill servers that fail. Nothing depends on it: without
 // it all are called.
 func Breakers(dir string) string { return filepath.Join(dir, "breakers.json") }
+
+// Notices is the file with what a receiver of notices was told. Without it, what waits is told again.
+func Notices(dir, receiver string) string { return filepath.Join(dir, "notices-"+receiver+".json") }
 
 // Ledger is the directory of the log.
 func Ledger(dir string) string { return filepath.Join(dir, "ledger") }

@@ -128,7 +128,7 @@ func points(t *testing.T) (all []failpoint.Point) {
 func TestFailpoints(t *testing.T) {
 	t.Parallel()
 	for _, p := range points(t) {
-		if !slices.ContainsFunc(deaths, func(d death) bool { return d.point == p }) && !slices.ContainsFunc(copyDeaths, func(d copyDeath) bool { return d.point == p }) && !slices.ContainsFunc(eraseDeaths, func(d death) bool { return d.point == p }) {
+		if !slices.ContainsFunc(deaths, func(d death) bool { return d.point == p }) && !slices.ContainsFunc(copyDeaths, func(d copyDeath) bool { return d.point == p }) && !slices.ContainsFunc(slices.Concat(eraseDeaths, noticeDeaths), func(d death) bool { return d.point == p }) {
 			t.Errorf("nobody dies at %s", p)
 		}
 	}

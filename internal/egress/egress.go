@@ -1,5 +1,5 @@
-// Package egress is the door for all HTTP that goes out of this system: to skill servers,
-// remote agents, models, embedders, witnesses, policies and stores.
+// Package egress is the door for all HTTP, and all mail, that goes out of this system: to skill
+// servers, remote agents, models, embedders, witnesses, policies, stores and people.
 //
 // The address that is dialled is judged, after names were resolved and for every
 // connection anew, so a name that leads elsewhere after a check gains nothing. Places that
@@ -66,6 +66,12 @@ type door struct {
 // Transport dials public addresses, and the places that the operator named: URLs,
 // host:port, or a host for all its ports.
 func Transport(named ...string) *http.Transport { return newDoor(named).transport() }
+
+// Dial connects to a host:port that the operator named, for a protocol other than HTTP. No proxy is
+// used.
+func Dial(ctx context.Context, named string) (net.Conn, error) {
+	return newDoor([]string{named}).dial(ctx, "tcp", named)
+}
 
 func newDoor(named []string) *door {
 	d := &door{named: places(named), proxy: httpproxy.FromEnvironment().ProxyFunc()}

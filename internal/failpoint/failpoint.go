@@ -57,6 +57,7 @@ const (
 	TransientEnded Point = "transient.ended" // the plan's end is durable, the texts that came with its opening are there
 
 	HoldReleased Point = "hold.released" // a held intent was released, nothing was sent
+	NoticeSent   Point = "notice.sent"   // somebody was told of an approval, which is not stored
 
 	RecoveryTaken Point = "recovery.taken" // a new attempt is durable, nothing was sent
 	RecoveryEnded Point = "recovery.ended" // one of the intents left open has its outcome

@@ -35,6 +35,7 @@ import (
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
+	"aob.dev/writ/internal/notify"
 	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/snapshot"
@@ -102,7 +103,8 @@ type Config struct {
 	Prices         map[string]catalog.Price // of models, by driver:model
 	Cluster        *Cluster                 // nil: everything is in one process
 	Dropped        func() int64             // lines of the log that nobody read in time; nil: none is dropped
-	Alerts         []monitor.Receiver       // receivers of alerts
+	Alerts         []notify.Receiver        // receivers of alerts
+	Notices        []Notices                // receivers of approvals that wait
 	Now            func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration

@@ -9,6 +9,7 @@ import (
 	"aob.dev/writ/executors/memory"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
 	"aob.dev/writ/router/breakers"
@@ -42,7 +43,7 @@ func (n *Node) openRouter(ctx context.Context) (err error) {
 // breakerStore is where the router stores breakers: its successor reads them there.
 func (n *Node) breakerStore() breakers.Store {
 	if n.standalone() {
-		return breakers.File(datadir.Breakers(n.cfg.Dir))
+		return durable.Document(datadir.Breakers(n.cfg.Dir))
 	}
 	return bus.NewDocument(n.conns.of(natsserver.Router), "breakers")
 }
@@ -86,6 +87,7 @@ func (n *Node) startDeciding(g *group) error {
 	}
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
+	n.startNotices(g)
 	g.run("frames", func(ctx context.Context) error { return bus.ShareFrames(ctx, n.Bus(), n.cfg.Log) })
 	return nil
 }

@@ -13,6 +13,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/router/breakers"
 )
 
@@ -105,7 +106,7 @@ func TestStores(t *testing.T) {
 	for name, open := range map[string]func(t *testing.T) (first, second breakers.Store){
 		"file": func(t *testing.T) (breakers.Store, breakers.Store) {
 			t.Helper()
-			f := breakers.File(filepath.Join(t.TempDir(), "breakers.json"))
+			f := durable.Document(filepath.Join(t.TempDir(), "breakers.json"))
 			return f, f
 		},
 		"cell": func(t *testing.T) (breakers.Store, breakers.Store) {
@@ -172,7 +173,7 @@ func TestStores(t *testing.T) {
 
 // dying is a store of which the process dies while it writes.
 type dying struct {
-	breakers.File
+	durable.Document
 	dead atomic.Bool
 }
 
@@ -180,14 +181,14 @@ func (d *dying) Put(ctx context.Context, doc []byte) error {
 	if d.dead.Load() {
 		return errors.New("dead")
 	}
-	return d.File.Put(ctx, doc)
+	return d.Document.Put(ctx, doc)
 }
 
 // TestNotStored: a crash between a change and its write leaves the status of before. The server is
 // called until the breaker opens again, or probed. A store that comes back gets what it missed.
 func TestNotStored(t *testing.T) {
 	now := began
-	store := &dying{File: breakers.File(filepath.Join(t.TempDir(), "breakers.json"))}
+	store := &dying{Document: durable.Document(filepath.Join(t.TempDir(), "breakers.json"))}
 	p := start(t, &now, breakers.Defaults, store)
 	for range 4 {
 		p.calls(true)
@@ -208,10 +209,10 @@ func TestNotStored(t *testing.T) {
 	p.want()
 	start(t, &now, breakers.Defaults, store).want(breakers.Breaker{Tenant: "acme", Server: "crm", Status: breakers.HalfOpen, Failures: 5, Since: began})
 
-	if err := store.File.Put(t.Context(), []byte("{")); err != nil {
+	if err := store.Document.Put(t.Context(), []byte("{")); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := store.Read(t.Context()); err == nil {
+	if _, err := breakers.Read(t.Context(), store); err == nil {
 		t.Error("half a document is read")
 	}
 }

@@ -37,7 +37,7 @@ func New(terms Terms, store Store, now func() time.Time, log *slog.Logger, chang
 // Load takes the breakers that were stored last. The probes of an earlier process are unknown: a
 // breaker that was not closed is open, and probes before it closes.
 func (s *Set) Load(ctx context.Context) error {
-	stored, err := read(ctx, s.store)
+	stored, err := Read(ctx, s.store)
 	if err != nil {
 		return err
 	}

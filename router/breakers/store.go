@@ -3,14 +3,10 @@ package breakers
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
-	"os"
 	"time"
 
-	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 )
 
@@ -22,25 +18,8 @@ type Store interface {
 	Put(ctx context.Context, doc []byte) error
 }
 
-// File is the store of a single process.
-type File string
-
-// Get implements Store.
-func (f File) Get(context.Context) ([]byte, error) {
-	doc, err := os.ReadFile(string(f))
-	if errors.Is(err, fs.ErrNotExist) {
-		return nil, nil
-	}
-	return doc, err
-}
-
-// Put implements Store. A crash in it leaves one document or the other.
-func (f File) Put(_ context.Context, doc []byte) error { return durable.Write(string(f), doc) }
-
 // Read lists the breakers of a store as they were stored.
-func (f File) Read(ctx context.Context) ([]Breaker, error) { return read(ctx, f) }
-
-func read(ctx context.Context, from Store) (list []Breaker, err error) {
+func Read(ctx context.Context, from Store) (list []Breaker, err error) {
 	if from == nil {
 		return nil, nil
 	}
