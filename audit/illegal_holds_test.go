@@ -44,6 +44,8 @@ var holdMisdeeds = []misdeed{
 		return d.released(*d.held.Position, by, d.ben, cleo)
 	}},
 	{"approved-by-requester", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(func(_ *dishonest, o *routertest.Intent) { o.User = "ana" })},
+	{"approved-through-requesters-key", "held", "hitl.approve: by one whom a rule of the hold accepts", "may approve", second(keyOf("ana"))},
+	{"approved-through-approvers-key", "held", "hitl.approve: each person approves once", "one person for four eyes", second(keyOf("ben"))},
 	{"approved-by-disabled-user", "held", "every intent: a disabled user has no roles", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) { o.User = "dora" })},
 	{"approved-without-capability", "held", "every intent: the actor's roles give the type's capability", "RBAC_FORBIDDEN", second(func(_ *dishonest, o *routertest.Intent) {
 		o.User, o.Roles = "frank", []string{"user"}
@@ -115,6 +117,16 @@ var holdMisdeeds = []misdeed{
 			a.decision.Effect, a.inputs.Task.Skills = string(catalog.Pure), []string{"pay"}
 		})
 	}},
+}
+
+// keyOf has cleo approve through another API key of somebody, which may assert users.
+func keyOf(owner string) func(*dishonest, *routertest.Intent) {
+	return func(d *dishonest, o *routertest.Intent) {
+		d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: "another", Hash: intents.Digest([]byte("another")), UserID: owner, MaxRoles: []string{"approver"}, MayAssertUser: true,
+		}}})
+		o.User, o.Grant = "cleo", through("another")
+	}
 }
 
 // lastApproval is the intent_id of the last hitl.approve of the scene.

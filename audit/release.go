@@ -49,17 +49,15 @@ func (v *verifier) checkRelease(j *job) (*intents.Envelope, error) {
 
 // requestersOf are the requesters of an intent.
 func (j *job) requestersOf(e *intents.Envelope) intents.Requesters {
-	if j.requesters != nil && len(j.requesters.Users) > 0 {
+	if j.requesters != nil {
 		return *j.requesters
 	}
-	asked := intents.Requesters{Users: []string{e.Principal().UserID}}
-	if s := j.keys.keys[e.Signer().KID].Subject; s != "" {
-		asked.Users = append(asked.Users, s)
-	}
+	p := e.Principal()
+	who := intents.Approver{User: p.UserID}
 	if g := e.Grant(); g != nil {
-		asked.Keys = []string{intents.KeyOfClient(g.Act.Client)}
+		who.Key = intents.KeyOfClient(g.Act.Client)
 	}
-	return asked
+	return j.dir.Requesters(p.Tenant, who, j.keys.keys[e.Signer().KID].Subject)
 }
 
 // release judges a release again: stages 6 and 7, with the roles that the

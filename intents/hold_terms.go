@@ -50,23 +50,28 @@ type HoldRule struct {
 	Approvers []string `json:"approvers,omitempty"` // named people
 	Roles     []string `json:"roles,omitempty"`     // or anybody with one of these roles
 	Count     int      `json:"count,omitempty"`     // how many of them must approve; 0: one
-	FourEyes  bool     `json:"four_eyes,omitempty"` // none of them requested the intent, and no two use one API key
+	FourEyes  bool     `json:"four_eyes,omitempty"` // none of them requested the intent, and no two are one person: see Requesters
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
-// Requesters are the people who requested or edited an intent.
+// Requesters are the people who requested or edited an intent: its user, the person whose key signed it, and those
+// who edited it.
 type Requesters struct {
-	Users []string // its user, the person whose key signed it, and those who edited it
-	Keys  []string // ids of the API keys that named them
+	People []Approver
+	Owners map[string]string // users, by the ids of their API keys in force that may assert others
 }
 
-// And returns the requesters and a person who has edited the intent.
-func (a Requesters) And(editor Approver) Requesters {
-	a.Users = append(slices.Clone(a.Users), editor.User)
-	if editor.Key != "" {
-		a.Keys = append(slices.Clone(a.Keys), editor.Key)
-	}
-	return a
+// And returns the requesters and one more.
+func (r Requesters) And(who Approver) Requesters {
+	r.People = append(slices.Clone(r.People), who)
+	return r
+}
+
+// same reports whether two people are one for four eyes: the same user, two who came through one API key, the owner of
+// a key and somebody whom it asserts, or two whom keys of one owner assert.
+func (r Requesters) same(a, b Approver) bool {
+	of := []string{b.User, r.Owners[b.Key]}
+	return a.Key != "" && a.Key == b.Key || slices.Contains(of, a.User) || r.Owners[a.Key] != "" && slices.Contains(of, r.Owners[a.Key])
 }
 
 // Approver is somebody who may approve. The holder of an API key that may assert
@@ -78,7 +83,7 @@ type Approver struct {
 
 // Accepts reports whether somebody may approve under the rule.
 func (h HoldRule) Accepts(a Approver, asked Requesters) bool {
-	if h.FourEyes && (slices.Contains(asked.Users, a.User) || a.Key != "" && slices.Contains(asked.Keys, a.Key)) {
+	if h.FourEyes && slices.ContainsFunc(asked.People, func(b Approver) bool { return asked.same(a, b) }) {
 		return false
 	}
 	return slices.Contains(h.Approvers, a.User) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(a.Roles, r) })
@@ -109,13 +114,12 @@ func (h HoldRule) Satisfied(by []Approval, asked Requesters) bool {
 	return h.CountApprovals(by, asked) >= h.Needed()
 }
 
-// CountApprovals returns how many people have approved under the rule, each counted once;
-// under a four-eyes rule all that one API key has named count as one.
+// CountApprovals returns how many people have approved under the rule, each counted once.
 func (h HoldRule) CountApprovals(by []Approval, asked Requesters) int {
 	var people []Approval
 	for _, a := range by {
 		same := func(b Approval) bool {
-			return b.UserID == a.UserID || h.FourEyes && a.Key != "" && b.Key == a.Key
+			return b.UserID == a.UserID || h.FourEyes && asked.same(a.Approver(), b.Approver())
 		}
 		if h.Accepts(a.Approver(), asked) && !slices.ContainsFunc(people, same) {
 			people = append(people, a)

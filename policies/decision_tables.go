@@ -157,7 +157,7 @@ func approved(r Result, input map[string]any) (Result, error) {
 	if err != nil || len(r.Hold) == 0 {
 		return r, err
 	}
-	asked := intents.Requesters{Users: []string{in.Actor.UserID}}
+	asked := intents.Requesters{People: []intents.Approver{{User: in.Actor.UserID}}}
 	return r.withoutUser(in.Actor.UserID).WithApprovals(in.Approvals, asked), nil
 }
 

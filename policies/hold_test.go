@@ -46,10 +46,22 @@ func TestSatisfied(t *testing.T) {
 		"one key for both":      {two, keyed("ben", "k2", "cleo", "k2"), false},
 		"a key each":            {two, keyed("ben", "k2", "cleo", "k3"), true},
 		"a key and none":        {two, keyed("ben", "k2", "cleo", ""), true},
+		"asker's other key":     {two, keyed("ben", "", "cleo", "of ana"), false},
+		"asker asserted":        {two, keyed("ben", "", "ana", "k3"), false},
+		"owner and asserted":    {two, keyed("ben", "", "cleo", "of ben"), false},
+		"asserted and owner":    {two, keyed("cleo", "of ben", "ben", ""), false},
+		"two keys of an owner":  {two, keyed("ben", "of eve", "cleo", "too of eve"), false},
+		"keys of two owners":    {two, keyed("ben", "of eve", "cleo", "of dan"), true},
+		"keys of no owner":      {two, keyed("ben", "of nobody", "cleo", "too of nobody"), true},
+		"an owner, two eyes":    {intents.HoldRule{Roles: []string{"approver"}, Count: 2}, keyed("ben", "", "cleo", "of ben"), true},
 		"one key, two eyes":     {intents.HoldRule{Roles: []string{"approver"}, Count: 2}, keyed("ben", "k2", "cleo", "k2"), true},
 		"asker's key, two eyes": {intents.HoldRule{Approvers: []string{"ben"}}, keyed("ben", "k1"), true},
 	} {
-		if got := c.rule.Satisfied(c.by, intents.Requesters{Users: []string{"ana"}, Keys: []string{"k1"}}); got != c.want {
+		asked := intents.Requesters{
+			People: []intents.Approver{{User: "ana", Key: "k1"}},
+			Owners: map[string]string{"of ana": "ana", "of ben": "ben", "of eve": "eve", "too of eve": "eve", "of dan": "dan", "of nobody": "", "too of nobody": ""},
+		}
+		if got := c.rule.Satisfied(c.by, asked); got != c.want {
 			t.Errorf("%s: %t", name, got)
 		}
 	}

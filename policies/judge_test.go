@@ -16,8 +16,8 @@ func TestJudge(t *testing.T) {
 	e := engine(t, source("package writ.authz\n\ndecision := {\"allow\": true, \"deny\": [], \"hold\": []}\n"))
 	rule := intents.HoldRule{ID: "agent.x.approval", Reason: "people look", Roles: []string{"approver"}, Count: 2, FourEyes: true, Mask: []string{"/input/card"}}
 	q := intents.Question{Envelope: signed(t, `{"skill":"x"}`, &intents.Context{SessionID: "s", TurnID: "t"}), Rules: []intents.HoldRule{rule}}
-	asked := []string(nil)
-	q.Requesters = func() intents.Requesters { return intents.Requesters{Users: asked} }
+	asked := []intents.Approver(nil)
+	q.Requesters = func() intents.Requesters { return intents.Requesters{People: asked} }
 	judge := func() Result {
 		t.Helper()
 		r, broken, err := e.Judge(t.Context(), q)
@@ -40,7 +40,7 @@ func TestJudge(t *testing.T) {
 	if r := judge(); r.Verdict() != intents.Hold {
 		t.Errorf("one of two: %+v", r)
 	}
-	q.Inputs.Approvals, asked = []intents.Approval{ben, cleo}, []string{"cleo"}
+	q.Inputs.Approvals, asked = []intents.Approval{ben, cleo}, []intents.Approver{{User: "cleo"}}
 	if r := judge(); r.Verdict() != intents.Hold {
 		t.Errorf("one of them has asked: %+v", r)
 	}

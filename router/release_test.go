@@ -243,7 +243,7 @@ func TestTwoOfThree(t *testing.T) {
 }
 
 // A person with an API key that may name users can be any of them: for four eyes all that come
-// through one key are one, including the requester.
+// through one key, or through keys of one owner, are one with the owner, including the requester.
 func TestFourEyesNeedTwoKeys(t *testing.T) {
 	w := routertest.New(t, routertest.Options{})
 	x := heldCall(w, catalog.Once, `{"once":true,"count":2}`) // ana asked, through k1
@@ -267,6 +267,15 @@ func TestFourEyesNeedTwoKeys(t *testing.T) {
 		t.Errorf("%+v", got)
 	}
 	w.Want(through("k2", "cleo", catalog.DecisionApprove), intents.RBACForbidden)
+	for id, owner := range map[string]string{"anas": "ana", "bens": "ben", "k1s": "k1", "k2s": "k2"} { // each owner is one with whom a key asserts
+		w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: id, Hash: intents.Digest([]byte(id)), UserID: owner, MaxRoles: []string{"approver"}, MayAssertUser: true,
+		}}), intents.OK)
+		if may(id, "cleo") == (owner == "ana" || owner == "k1") {
+			t.Errorf("the inbox says the wrong thing of a key of %s", owner)
+		}
+		w.Want(through(id, "cleo", catalog.DecisionApprove), intents.RBACForbidden)
+	}
 	if n := len(w.Bus.Calls("skill.call")); n != 0 {
 		t.Fatalf("%d effects after one pair of eyes", n)
 	}

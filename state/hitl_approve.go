@@ -32,7 +32,7 @@ var hitlApprove = newTransition(TypeApprove,
 			return Effect{}, err
 		}
 		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Requesters) }) {
-			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this intent, or through the API key of the one who asked")
+			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this intent, or one person for four eyes with the one who asked: by API keys of one owner")
 		}
 		switch a.Decision {
 		case catalog.DecisionApprove:
@@ -151,7 +151,7 @@ func (h Hold) more(who intents.Approver) error {
 			return nil
 		}
 	}
-	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it through the same API key: for four eyes all that come through it are one")
+	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it who counts as one person for four eyes with you: by API keys of one owner")
 }
 
 // approval is one person's approval of a held intent.

@@ -163,13 +163,7 @@ func (v *View) counted(h Hold) Hold {
 
 // requesters are those who requested an intent.
 func (s *State) requesters(o *Intent, editors []approval) intents.Requesters {
-	out := intents.Requesters{Users: []string{o.User}}
-	if subject := s.keys[o.KID].Subject; subject != "" && subject != o.User {
-		out.Users = append(out.Users, subject)
-	}
-	if key := o.Grant.APIKey(); key != "" {
-		out.Keys = append(out.Keys, key)
-	}
+	out := s.dir.Requesters(o.Tenant, intents.Approver{User: o.User, Key: o.Grant.APIKey()}, s.keys[o.KID].Subject)
 	for _, a := range editors {
 		out = out.And(intents.Approver{User: a.User, Key: a.Grant.APIKey()})
 	}

@@ -8,6 +8,22 @@ import (
 	"aob.dev/writ/state/agents"
 )
 
+// Requesters are a user of a tenant and the person whose key signed, if there is one.
+func (d *Directory) Requesters(id string, who intents.Approver, signer string) intents.Requesters {
+	out := intents.Requesters{People: []intents.Approver{who}, Owners: make(map[string]string)}
+	if signer != "" {
+		out = out.And(intents.Approver{User: signer})
+	}
+	if t := d.tenants[id]; t != nil {
+		for key, k := range t.Keys {
+			if k.MayAssertUser {
+				out.Owners[key] = k.UserID
+			}
+		}
+	}
+	return out
+}
+
 // CanMeet reports whether the people of a tenant could satisfy a rule that holds an intent:
 // users who may approve, and people whom an API key may name who may approve.
 func (d *Directory) CanMeet(tenant string, rule intents.HoldRule, asked intents.Requesters) bool {

@@ -182,6 +182,33 @@ func TestApprovedTurn(t *testing.T) {
 	}
 }
 
+// TestFourEyesOfKeyOwners: whoever owns keys that may assert users is one person with those users.
+func TestFourEyesOfKeyOwners(t *testing.T) {
+	t.Parallel()
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	ben, cleo, _ := s.holds("outlet_list")
+	asserting := func(id, user string) person {
+		s.operate("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: id, Hash: intents.Digest([]byte(id)), UserID: "ben", MaxRoles: []string{"user", "approver"}, MayAssertUser: true,
+		}})
+		return person{key: id, user: user}
+	}
+	zoe, another := asserting("bens-key", "zoe"), asserting("bens-other-key", "cleo")
+	turn := s.hold(zoe, openInBerlin)
+	for _, who := range []person{ben, another, {key: zoe.key, user: "cleo"}} {
+		if got, p := s.decide(who, turn.Approval.IntentID, "approve", ""); p.Code != intents.RBACForbidden || len(s.inbox(who)) != 0 {
+			t.Errorf("%+v: %+v %+v", who, got, p)
+		}
+	}
+	if got, p := s.decide(cleo, turn.Approval.IntentID, "approve", ""); got.State != catalog.ApprovalReleased {
+		t.Errorf("%+v %+v", got, p)
+	}
+	if last, _ := s.streamEnd(zoe, turn.PlanID, ""); last != "done" {
+		t.Errorf("the stream ends with %s", last)
+	}
+}
+
 // TestRejectedTurn: the step continues without it, and its model gets the reason.
 func TestRejectedTurn(t *testing.T) {
 	t.Parallel()

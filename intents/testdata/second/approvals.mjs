@@ -25,7 +25,7 @@ export class Approvals {
       const names = [k.user_id, ...(k.may_assert_user ? [...(rule.approvers ?? []), ...Array.from({ length: needed }, (_, i) => `anybody ${i}`)] : [])];
       people.push(...names.filter((name) => !t.users.has(name)).map((user_id) => ({ user_id, key, roles: k.max_roles })));
     }
-    return this.state.counted(rule, people.filter((p) => this.may(tenants, tenant, p.roles)), held) >= needed;
+    return this.state.counted(rule, people.filter((p) => this.may(tenants, tenant, p.roles)), held, tenants) >= needed;
   }
 
   // question: people are asked about items that each have their own id, and it waits for them.
@@ -63,12 +63,7 @@ export class Approvals {
     this.edits.delete(cause);
     if (e.digest !== digest(jcs(o.args)) || o.now >= e.deadline) return;
     Object.assign(o, { editors: e.editors, yes: [e.editors.at(-1)], last: e.by });
-    for (const who of e.editors) this.excluded(o, who);
-  }
-
-  excluded(held, who) {
-    held.asked.push(who.user_id);
-    if (who.key) held.keys.push(who.key);
+    o.asked.push(...e.editors);
   }
 
   // about is the intent on hold that an approval names.
@@ -103,8 +98,7 @@ export class Approvals {
     must(!plan?.graph || plan.steps.find((x) => x.step === held.context.step)?.agent, "cannot be edited: the graph words it");
     must(jcs(args) !== jcs(held.args), "edits nothing");
     must((args.skill ?? "") === (held.args.skill ?? ""), "edits the skill");
-    const then = { ...held, asked: [...held.asked], keys: [...held.keys] };
-    this.excluded(then, who);
+    const then = { ...held, asked: [...held.asked, who] };
     const tenants = this.state.directories.at(-1).tenants;
     must(held.d.hold.rules.every((rule) => rule.id === UNSETTLED || this.canMeet(tenants, held.tenant, rule, then)), "nobody is left to approve what it becomes");
     const { plan_id, step, ask } = held.context;
@@ -119,6 +113,6 @@ export class Approvals {
   agents(agents, tenant) {
     const { tenants } = this.state.directories.at(-1);
     const of = tenant === "system" ? [...tenants.keys()] : [tenant];
-    for (const { roles } of agents.flatMap((a) => a.holds ?? [])) must(of.some((t) => this.canMeet(tenants, t, { roles }, { asked: [], keys: [] })), "nobody could approve calls of an agent");
+    for (const { roles } of agents.flatMap((a) => a.holds ?? [])) must(of.some((t) => this.canMeet(tenants, t, { roles }, { tenant: t, asked: [] })), "nobody could approve calls of an agent");
   }
 }

@@ -432,23 +432,30 @@ export class State {
     must(terms?.rules?.length > 0, "held without saying what for");
     o.deadline = Date.parse(terms.deadline);
     must(o.deadline <= o.now + DAY, "held without a deadline, or for more than a day");
-    Object.assign(o, { yes: [], asked: [o.user_id, o.key.subject].filter(Boolean), keys: [apiKey(o.claims)].filter(Boolean) });
+    Object.assign(o, { yes: [], asked: [{ user_id: o.user_id, key: apiKey(o.claims) }, ...(o.key.subject ? [{ user_id: o.key.subject }] : [])] });
     this.approvals.hold(o, tenants);
     this.held.set(o.d.intent_id, o);
     this.plans.hold(o);
   }
 
+  // same: two people are one for four eyes, by user, API key or owner of a key that asserts users.
+  same(a, b, t) {
+    const owner = ({ key }) => (t.keys.get(key)?.may_assert_user && t.keys.get(key).user_id) || undefined;
+    const of = [b.user_id, owner(b)];
+    return Boolean(a.key && a.key === b.key) || of.includes(a.user_id) || Boolean(owner(a) && of.includes(owner(a)));
+  }
+
   // accepts: a rule of the hold lets somebody approve.
-  accepts(rule, who, held) {
-    if (rule.four_eyes && (held.asked.includes(who.user_id) || (who.key && held.keys.includes(who.key)))) return false;
+  accepts(rule, who, held, tenants) {
+    if (rule.four_eyes && held.asked.some((a) => this.same(who, a, tenants.get(held.tenant)))) return false;
     return (rule.approvers ?? []).includes(who.user_id) || (rule.roles ?? []).some((role) => who.roles.includes(role));
   }
 
-  counted(rule, approvals, held) {
+  counted(rule, approvals, held, tenants) {
     const people = [];
     for (const a of approvals) {
-      const same = (b) => b.user_id === a.user_id || (rule.four_eyes && a.key && b.key === a.key);
-      if (this.accepts(rule, { ...a, roles: a.roles ?? [] }, held) && !people.some(same)) people.push(a);
+      const same = (b) => b.user_id === a.user_id || (rule.four_eyes && this.same(a, b, tenants.get(held.tenant)));
+      if (this.accepts(rule, { ...a, roles: a.roles ?? [] }, held, tenants) && !people.some(same)) people.push(a);
     }
     return people.length;
   }
@@ -460,16 +467,17 @@ export class State {
     const g = o.claims;
     must(!g || (!g.for && g.act.amr?.length > 0 && o.now - g.iat * 1000 <= 300000), "a grant that does not show that the approver was there");
     const who = { user_id: o.user_id, key: apiKey(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o, items };
-    must(held.d.hold.rules.some((rule) => this.accepts(rule, who, held)), "not one of those who may approve");
+    const { tenants } = this.directories.at(-1);
+    must(held.d.hold.rules.some((rule) => this.accepts(rule, who, held, tenants)), "not one of those who may approve");
     if (decision === "edit") return this.approvals.edit(held, who, o);
     this.approvals.items(held, items);
     if (decision !== "approve") {
       held.refused = true;
       return;
     }
-    const standing = held.yes.filter((a) => this.stands(a, held, this.directories.at(-1).tenants));
+    const standing = held.yes.filter((a) => this.stands(a, held, tenants));
     must(!standing.some((a) => a.user_id === who.user_id), "has approved already");
-    must(held.d.hold.rules.some((rule) => this.counted(rule, [...standing, who], held) > this.counted(rule, standing, held)), "an approval that counts for nothing");
+    must(held.d.hold.rules.some((rule) => this.counted(rule, [...standing, who], held, tenants) > this.counted(rule, standing, held, tenants)), "an approval that counts for nothing");
     held.yes.push(who);
     held.last = o.d.intent_id;
   }
@@ -503,7 +511,7 @@ export class State {
       must(yes, "released with an approval that nobody gave");
       must(this.stands(yes, o, tenants) && among(a.roles, yes.now), "released with an approval that does not count any more");
     }
-    for (const rule of o.d.hold.rules.filter((r) => r.id !== UNSETTLED)) must(this.counted(rule, facts.approvals ?? [], o) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
+    for (const rule of o.d.hold.rules.filter((r) => r.id !== UNSETTLED)) must(this.counted(rule, facts.approvals ?? [], o, tenants) >= Math.max(rule.count ?? 1, 1), `released without the approvals that ${rule.id} wants`);
     this.inForce(d);
     must(!this.keys.get(o.kid)?.revoked, "released although its key was revoked before");
     if (o.claims) this.granted(o);
