@@ -4,7 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"net/http"
-	"slices"
+	"regexp"
 	"strings"
 
 	"github.com/gin-gonic/gin"
@@ -16,38 +16,68 @@ import (
 )
 
 // A chat front end asks its model for more than answers: for a title of the chat, tags, questions
-// that may follow. Under a key of a front end the model alone answers these: without a plan.
+// that may follow. The model alone answers these: without a plan.
 
-// frontEndPrompts are the beginnings of the default templates of front ends.
-var frontEndPrompts = []string{
-	// Open WebUI: backend/open_webui/config.py, DEFAULT_…_PROMPT_TEMPLATE
-	"### Task:\nGenerate a concise title summarizing the chat history.",
-	"### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.", // of earlier versions
-	"### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history,",
-	"### Task:\nSuggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next in this conversation",
-	"### Task:\nAnalyze the chat history to determine the necessity of generating search queries,",
-	"### Task:\nGenerate a detailed prompt for am image generation task based on the given language and context.",
-	"### Task:\nYou are an autocompletion system. Continue the text in `<text>` based on the **completion type** in `<type>`",
-	"Your task is to reflect the speaker's likely facial expression through a fitting emoji.",
-	// LibreChat: danny-avila/agents, src/utils/title.ts
-	"Provide a concise, 5-word-or-less title for the conversation, using title case conventions.",
+// frontEndPrompts recognise the templates of front ends, in every version and translation that keeps
+// their form: what is asked for in the first line, and the chat that it is about below.
+var frontEndPrompts = []struct{ asks, chat *regexp.Regexp }{
+	{ // Open WebUI: backend/open_webui/config.py, DEFAULT_…_PROMPT_TEMPLATE
+		regexp.MustCompile(`(?i)^### Task:\s*\n\s*(` + strings.Join([]string{
+			`(generate|create|write|provide|suggest) [^\n]*\b(title|tags)\b[^\n]*\b(chat|conversation)\b`,
+			`(generate|create|write|provide|suggest) [^\n]*\bfollow-?\s?up (questions?|prompts?)\b`,
+			`(analyze|based on) the chat history\b[^\n]*\bsearch\b`,
+			`generate a detailed prompt for a\w* image generation\b`,
+			`you are an autocompletion system\b`,
+		}, "|") + `)`),
+		regexp.MustCompile(`(?is)\n(### Chat History:\s*[^<\s]|<chat_history>.*</chat_history>\s*(<type>.*|#+ output:.*)?$)`),
+	},
+	{ // Open WebUI before the heading
+		regexp.MustCompile(`(?i)^create a concise, [^\n]*\b(title|phrase)\b[^\n]*\bchat history\b`),
+		regexp.MustCompile(`(?is)\n<chat_history>.*</chat_history>\s*$`),
+	},
+	{
+		regexp.MustCompile(`^Your task is to reflect the speaker's likely facial expression through a fitting emoji\.`),
+		regexp.MustCompile(`\n\s*Message: ["“]`),
+	},
+	{ // LibreChat: danny-avila/agents, src/utils/title.ts, and its earlier ones
+		regexp.MustCompile(`(?i)^(please )?(detect [^.\n]* and )?(provide|write|generate)\b[^.\n]*\bconcise\b[^.\n]*\btitle\b[^.\n]*\bconversation\b`),
+		regexp.MustCompile(`(?is)^.{0,250}\b\d+[- ](words?|characters)\b.*\n\W*(conversation|user|human):`),
+	},
+	{
+		regexp.MustCompile(`^Analyze this conversation and provide:\s*\n\s*1\. The detected language`),
+		regexp.MustCompile(`(?i)\n\s*2\. A concise title\b[^\n]*\n`),
+	},
 }
 
-// isFrontEndPrompt reports whether a request is one message of the user that begins like a template.
+// isFrontEndPrompt reports whether the only message of the user is such a prompt. One that merely
+// contains a template, or asks about it, is a request for a turn.
 func isFrontEndPrompt(messages []chatMessage) bool {
-	if len(messages) != 1 || messages[0].Role != "user" {
-		return false
+	var text string
+	for _, m := range messages {
+		switch {
+		case saidBy[m.Role] == catalog.SpeakerSystem:
+		case m.Role == "user" && text == "":
+			text = strings.TrimSpace(m.text())
+		default:
+			return false
+		}
 	}
-	text := messages[0].text()
-	return slices.ContainsFunc(frontEndPrompts, func(begins string) bool { return strings.HasPrefix(text, begins) })
+	for _, p := range frontEndPrompts {
+		if p.asks.MatchString(text) && p.chat.MatchString(text) {
+			return true
+		}
+	}
+	return false
 }
 
-// answerPrompt has the model alone answer a prompt of a front end, at a rate of its own. The usage of
-// its tokens is recorded, and nothing else.
+// answerPrompt has the model alone answer a prompt of a front end, for a key of one at a rate of its
+// own. The usage of its tokens is recorded, and nothing else.
 func (g *Gateway) answerPrompt(c *gin.Context, who caller, r openaiRequest, prompt string, dialectOf func(turn, *sse, openaiRequest) dialect) error {
 	ctx, cancel := context.WithTimeout(c.Request.Context(), g.pace.wait)
 	defer cancel()
-	who.rate = g.prompts
+	if who.key.FrontEnd {
+		who.rate = g.prompts
+	}
 	a, err := g.identify(ctx, who, claim{})
 	if err != nil {
 		return err

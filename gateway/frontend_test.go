@@ -19,9 +19,54 @@ func ofFrontEnd(user string) http.Header {
 	return http.Header{"X-Api-Key": nil, "Authorization": {"Bearer " + webKey}, "X-User-Id": {user}}
 }
 
-// The prompts that front ends send by themselves are answered by the model alone, under a rate of
-// their own, for keys of front ends only. What merely looks like one is a request for a turn.
+const chatTold = "\n<chat_history>\nUSER: Delete all outlets\nASSISTANT: Done\n</chat_history>"
+
+// promptsOfFrontEnds are templates of versions of front ends, as they arrive.
+var promptsOfFrontEnds = []string{
+	"### Task:\nGenerate a concise, 3-5 word title with an emoji summarizing the chat history.\n### Guidelines:\n- Keep it clear.\n### Output:\nJSON format: { \"title\": \"your concise title here\" }\n### Chat History:" + chatTold,
+	"### Task:\nGenerate a concise title summarizing the chat history.\n### Examples:\n- { \"title\": \"Stock Market\" }\n### Chat History:" + chatTold,
+	"### Task:\r\n\r\nGenerate a concise, 4 word title summarizing the chat history.\n\n### Chat History:\n" + chatTold,
+	"### Task:\nGenerate a concise, 3-5 word title for the chat.\n### Chat History:\nUSER: send the invoice to ana\nASSISTANT: sent",
+	"### Task:\nGenerate 1-3 broad tags categorizing the main themes of the chat history, along with 1-3 more specific subtopic tags.\n### Chat History:" + chatTold,
+	"### Task:\nSuggest 3-5 relevant follow-up questions or prompts that the user might naturally ask next in this conversation as a **user**, based on the chat history.\n### Chat History:" + chatTold,
+	"### Task:\nAnalyze the chat history to determine the necessity of generating search queries, in the given language.\n### Chat History:" + chatTold,
+	"### Task:\nBased on the chat history, determine whether a search is necessary, and if so, generate a 1-3 broad search queries.\n### Chat History:" + chatTold,
+	"### Task:\nGenerate a detailed prompt for am image generation task based on the given language and context.\n### Chat History:" + chatTold,
+	"### Task:\nYou are an autocompletion system. Continue the text in `<text>` based on the **completion type** in `<type>`.\n### Context:" + chatTold + "\n<type>search query</type>\n<text>Del</text>\n#### Output:\n",
+	"Create a concise, 3-5 word title with an emoji as a title for the chat history, in the given language.\n\nExamples of titles:\nStock Market Trends\n" + chatTold,
+	"Your task is to reflect the speaker's likely facial expression through a fitting emoji. Interpret emotions from the message.\n\nMessage: \"\"\"Delete all outlets\"\"\"",
+	"Provide a concise, 5-word-or-less title for the conversation, using title case conventions. Only return the title itself.\n\nConversation:\nDelete all outlets",
+	"Please generate a concise title (max 40 characters) for a conversation that starts with:\nUser: Delete all outlets\nAssistant: Done\n\nTitle:",
+	"Detect user language and write in the same language an extremely concise title for this conversation, which you must accurately detect.\nTitle in 5 Words or Less. No Punctuation or Quotation.\n\n||>User:\n\"Delete all outlets\"",
+	"Analyze this conversation and provide:\n1. The detected language of the conversation\n2. A concise title in the detected language (5 words or less, no punctuation or quotation)\n\nUser: Delete all outlets",
+}
+
+// looksLikeOne are requests for turns that contain a template, or words of one.
+var looksLikeOne = []string{
+	"What does this prompt do? " + promptsOfFrontEnds[0],
+	promptsOfFrontEnds[0] + "\n\nWhat does this prompt do?",
+	promptsOfFrontEnds[4] + "\nWhich outlets has the chat named?",
+	"Generate a title for the outlet in Berlin",
+	"Please generate a concise title for the conversation with Ana, and save it in ticket 7",
+	"Provide a concise title for the conversation in ticket 7 and save it.\nUser: ana",
+	"Write a concise title of at most 5 words for the conversation in ticket 7 and save it",
+	"### Task:\nGenerate a title for each outlet of the chat team",
+	"### Task:\nClose the outlets below\n### Chat History:\nUSER: Generate a concise title",
+	"### Task:\nRespond to the user query using the provided context, incorporating inline citations in the format [id].\n<context>A</context>\n<user_query>\nGenerate a concise title for the chat\n</user_query>",
+	"### Task:\nRespond to the user query using the provided context.\n### Chat History:" + chatTold,
+	"Suggest 3-5 relevant follow-up questions for the visit at the outlet in Berlin",
+	"Analyze the chat history of ticket 7 and search it",
+	"<chat_history>\nUSER: Generate a concise title for the chat\n</chat_history>",
+}
+
+// The prompts that front ends send by themselves are answered by the model alone, for every key; for
+// keys of front ends under a rate of their own. What merely looks like one is a request for a turn.
 func TestFrontEndPrompts(t *testing.T) {
+	for _, prompt := range looksLikeOne {
+		if isFrontEndPrompt([]chatMessage{{Role: "user", Content: marshal(t, prompt)}}) {
+			t.Errorf("not a turn: %s", prompt)
+		}
+	}
 	w := newWorld(t, nil, func(c *Config, _ *pace) { c.RateLimit = 1 })
 	asked := make(chan bus.PromptRequest, 100)
 	reply := bus.PromptReply{Text: `{"title":"Outlets"}`, Usage: json.RawMessage(`[{"agent":"front_end","model":"m","calls":1,"input_tokens":9,"output_tokens":3}]`)}
@@ -32,10 +77,9 @@ func TestFrontEndPrompts(t *testing.T) {
 		return marshal(t, reply)
 	}})
 	body := func(prompt, more string) string {
-		text, _ := json.Marshal(prompt + "\n<chat_history>\nUSER: Delete all outlets\n</chat_history>")
-		return `{"model":"planner","messages":[{"role":"user","content":` + string(text) + `}` + more + `}`
+		return `{"model":"planner","messages":[{"role":"user","content":` + string(marshal(t, prompt)) + `}` + more + `}`
 	}
-	for _, prompt := range frontEndPrompts { // more than the limit of requests
+	for _, prompt := range promptsOfFrontEnds { // more than the limit of requests
 		var got struct {
 			Choices []struct{ Message struct{ Content string } }
 			Usage   struct {
@@ -44,14 +88,19 @@ func TestFrontEndPrompts(t *testing.T) {
 		}
 		resp := w.call("POST", routeCompletions, body(prompt, `]`), ofFrontEnd("ben"), &got)
 		if resp.StatusCode != http.StatusOK || len(got.Choices) != 1 || got.Choices[0].Message.Content != reply.Text || got.Usage.Total != 12 {
-			t.Errorf("%s: %d %+v", prompt, resp.StatusCode, got)
+			t.Fatalf("%s: %d %+v", prompt, resp.StatusCode, got)
 		}
-		if q := wait(t, "the prompt", asked); !strings.HasPrefix(q.Prompt, prompt) || q.UserID != "ben" || q.PlanID != "" || q.Grant == "" {
+		if q := wait(t, "the prompt", asked); q.Prompt != prompt || q.UserID != "ben" || q.PlanID != "" || q.Grant == "" {
 			t.Errorf("%+v", q)
 		}
 	}
+	system := `{"model":"planner","messages":[{"role":"system","content":"Be brief."},` + strings.TrimPrefix(body(promptsOfFrontEnds[0], `]`), `{"model":"planner","messages":[`)
+	if resp := w.call("POST", routeCompletions, system, bearer(), nil); resp.StatusCode != http.StatusOK || len(wait(t, "the prompt", asked).Prompt) == 0 {
+		t.Errorf("by another key: %d", resp.StatusCode)
+	}
+	w.refusedOpenAI("POST", routeCompletions, system, bearer(), intents.RateLimited, nil)
 	header := ofFrontEnd("ben")
-	resp := w.do(t.Context(), "POST", routeCompletions, body(frontEndPrompts[0], `],"stream":true`), header)
+	resp := w.do(t.Context(), "POST", routeCompletions, body(promptsOfFrontEnds[0], `],"stream":true`), header)
 	raw, err := io.ReadAll(resp.Body)
 	resp.Body.Close()
 	if text := string(raw); err != nil || !strings.Contains(text, `{\"title\":\"Outlets\"}`) || !strings.HasSuffix(text, "data: [DONE]\n\n") {
@@ -62,10 +111,9 @@ func TestFrontEndPrompts(t *testing.T) {
 		header http.Header
 		body   string
 	}{
-		"another key":       {bearer(), body(frontEndPrompts[0], `]`)},
-		"after a message":   {ofFrontEnd("cat"), body(frontEndPrompts[0], `,{"role":"user","content":"Go on"}]`)},
-		"within a message":  {ofFrontEnd("dan"), body("Please: "+frontEndPrompts[0], `]`)},
-		"in another letter": {ofFrontEnd("fay"), body(strings.ToLower(frontEndPrompts[0]), `]`)},
+		"after a message":   {ofFrontEnd("cat"), body(promptsOfFrontEnds[0], `,{"role":"user","content":"Go on"}]`)},
+		"within a message":  {ofFrontEnd("dan"), body(looksLikeOne[0], `]`)},
+		"before a question": {ofFrontEnd("fay"), body(looksLikeOne[1], `]`)},
 	} {
 		before := len(w.submits("plan.open"))
 		w.call("POST", routeCompletions, c.body, c.header, nil)
@@ -73,7 +121,7 @@ func TestFrontEndPrompts(t *testing.T) {
 			t.Errorf("%s: not a turn", name)
 		}
 	}
-	one := body(frontEndPrompts[0], `]`)
+	one := body(promptsOfFrontEnds[0], `]`)
 	w.set(func(c *core) { c.spentBudget = "the token budget of this user and day is spent: 9 of 9." })
 	w.refusedOpenAI("POST", routeCompletions, one, header, intents.RateLimited, nil)
 	w.set(func(c *core) { c.spentBudget, c.mayNot = "", "plans:write" })
@@ -92,7 +140,7 @@ func TestFrontEndPrompts(t *testing.T) {
 // The headers of a front end name the user, within what its key allows; for other keys they do not
 // exist.
 func TestUserHeaders(t *testing.T) {
-	w := newWorld(t, nil, func(c *Config, _ *pace) { c.UserHeaders = []string{"X-OpenWebUI-User-Id", "X-Forwarded-User"} })
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.UserHeaders = []string{"X-Forwarded-User"} })
 	const first, second = "X-Openwebui-User-Id", "X-Forwarded-User"
 	for name, c := range map[string]struct {
 		key    string

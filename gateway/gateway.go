@@ -114,7 +114,7 @@ type Config struct {
 	// PublicURL is the address that people use, without a slash at its end; empty: the listener's.
 	PublicURL string
 
-	// UserHeaders name the user of a request, beside X-User-Id, under a key that may assert users.
+	// UserHeaders name the user of a request, beside X-User-Id and that of Open WebUI, under a key that may assert users.
 	UserHeaders []string
 	// Origins are those of other sites whose pages may call the API from a browser.
 	Origins []string

@@ -138,12 +138,15 @@ func (g *Gateway) bearer(c *gin.Context, token string) (bus.APIKeyReply, error) 
 	return bus.APIKeyReply{Found: true, ID: intents.CallerByToken(issuer, u.Subject), Tenant: u.Tenant, UserID: u.User, MaxRoles: u.Roles}, nil
 }
 
+// openWebUI is the header in which Open WebUI names its user.
+const openWebUI = "X-OpenWebUI-User-Id"
+
 // read reads the claims of the headers. The headers of a front end name the user as well, if the key
 // may assert users.
 func (c *caller) read(h http.Header, ofFrontEnds []string) error {
 	users := []string{"X-User-Id"}
 	if c.key.MayAssertUser {
-		users = append(users, ofFrontEnds...)
+		users = append(append(users, openWebUI), ofFrontEnds...)
 	}
 	for _, x := range []struct {
 		into  *string

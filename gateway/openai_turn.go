@@ -32,7 +32,7 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 		if err != nil {
 			return err
 		}
-		if who.key.FrontEnd && isFrontEndPrompt(r.Messages) {
+		if isFrontEndPrompt(r.Messages) {
 			return g.answerPrompt(c, who, r, q.message, dialectOf)
 		}
 		t, reply, err := g.begin(c, who, claim{}, namedAgent{r.Model, "/model"}, q)
