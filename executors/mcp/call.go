@@ -76,10 +76,10 @@ type Result struct {
 	Proof string
 }
 
-// Call runs a tool with input, a JSON object (empty: {}). Output is checked against
-// the schema that the tool declares, whether it comes as structured content or as a
-// text of JSON. A failure that the tool reports is ErrTool with a result; every other
-// error has a nil result.
+// Call runs a tool with input, a JSON object (empty: {}). Output is checked against the schema that
+// the tool declares, whether it comes as structured content or as a text of JSON; a violation is
+// noted in Result.Odd. A failure that the tool reports is ErrTool with a result; every other error
+// has a nil result.
 func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, meta CallMeta) (*Result, error) {
 	input, err := object(input)
 	if err != nil {
@@ -112,7 +112,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		failed.Tool = name
 		return nil, c.conceal(failed)
 	}
-	got, err := t.accept(ctx, res, meta.RetrySafe)
+	got, err := t.accept(ctx, res)
 	if got != nil {
 		got.Proof = c.proof("answer", meta)
 		if hide := c.opt.Hide; hide != nil { // nothing of a token reaches a model
@@ -248,9 +248,9 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience
 	return res, errors.Is(err, transport.ErrSessionTerminated), e
 }
 
-// accept checks the answer and makes the result. A violation of the tool's schema is an error if
-// the tool may run again, else a note beside the answer.
-func (t *tool) accept(ctx context.Context, a toolResult, again bool) (*Result, error) {
+// accept checks the answer and makes the result. The tool has run, so no form of its answer fails
+// the call.
+func (t *tool) accept(ctx context.Context, a toolResult) (*Result, error) {
 	texts, files, parts, odd := contents(a.content)
 	res := &Result{IsError: a.isError, Files: files, Odd: slices.Concat(a.odd, odd), Structured: a.structured != nil}
 	if !saysAll(parts, a) {
@@ -268,14 +268,9 @@ func (t *tool) accept(ctx context.Context, a toolResult, again bool) (*Result, e
 		if reason == "" {
 			reason = string(a.structured)
 		}
-		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: visible.Line(reason, maxReason), Unexplained: reason == "" || len(a.odd) > 0}
+		return res, &Error{Kind: ErrTool, Tool: t.Name, Reason: cmp.Or(visible.Line(reason, maxReason), "it gives no reason"), Unexplained: reason == "" || len(a.odd) > 0}
 	}
-	broken := t.breaks(ctx, res)
-	switch {
-	case broken == "":
-	case again:
-		return nil, &Error{Kind: ErrSchema, Tool: t.Name, Reason: broken}
-	default:
+	if broken := t.breaks(ctx, res); broken != "" {
 		res.Odd = append(res.Odd, broken)
 	}
 	return res, nil

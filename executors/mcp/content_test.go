@@ -67,7 +67,7 @@ func TestParts(t *testing.T) {
 			if c.structured != "" {
 				a.structured = json.RawMessage(c.structured)
 			}
-			res, err := (&tool{}).accept(t.Context(), a, true)
+			res, err := (&tool{}).accept(t.Context(), a)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -36,7 +36,7 @@ var (
 
 // openHTTP prepares a connection; nothing is sent yet.
 func (c *Client) openHTTP(context.Context) (*conn, error) {
-	hc := egress.Client(limitTransport{c.opt.RoundTripper, c.headers, c.opt.MaxBytes})
+	hc := egress.Client(jsonTransport{limitTransport{c.opt.RoundTripper, c.headers, c.opt.MaxBytes}})
 	tr, err := transport.NewStreamableHTTP(c.src.URL,
 		transport.WithHTTPBasicClient(hc), transport.WithHTTPLogger(slog.New(slog.DiscardHandler)))
 	if err != nil {

@@ -107,11 +107,12 @@ func (c *Client) contents(ctx context.Context, cn *conn, member string, read fun
 	if failed != nil {
 		return nil, failed
 	}
-	var list []json.RawMessage
-	if json.Unmarshal(members[member], &list) != nil {
-		return nil, &Error{Kind: ErrSchema, Reason: "its " + member + " are no list", Malformed: true}
-	}
 	res := &Result{}
+	var list []json.RawMessage
+	if all := members[member]; json.Unmarshal(all, &list) != nil && !none(all) {
+		res.Odd = append(res.Odd, "its "+member+" are no list")
+		list = []json.RawMessage{all}
+	}
 	var texts []string
 	for n, raw := range list {
 		part, text, f := read(raw, len(res.Files)+1)

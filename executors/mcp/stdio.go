@@ -60,7 +60,7 @@ func (c *Client) openStdio(ctx context.Context) (*conn, error) {
 		return nil, err
 	}
 	out := &lines{in: ch.Stdout, limit: c.opt.MaxBytes}
-	rpc := client.NewClient(tappedStdio{transport.NewIO(out, ch.Stdin, nil), out})
+	rpc := client.NewClient(tappedStdio{transport.NewIO(&jsonReader{in: out}, ch.Stdin, nil), out})
 	return &conn{
 		rpc:  rpc,
 		dead: func() bool { return ch.dead() || out.ended.Load() },

@@ -33,9 +33,9 @@ func saying(output, body string) http.Handler {
 
 func result(raw string) string { return `{"jsonrpc":"2.0","id":%s,"result":` + raw + `}` }
 
-// TestOddAnswers: a tool that acts once and has answered has run, whatever form its answer has.
-// What there is of it is given, beside what is odd; where nobody can say what became of the
-// call, that is its outcome. It has never failed, so that nothing calls it again.
+// TestOddAnswers: a tool that has answered has run, whatever form its answer has and whether it may
+// run again. What there is of it is given, beside what is odd; where nobody can say what became of the
+// call, that is its outcome if it must not run twice, so that nothing calls it again.
 func TestOddAnswers(t *testing.T) {
 	const declared = `{"type":"object","properties":{"id":{"type":"integer"}}}`
 	many := strings.Repeat(`{"type":"image","mimeType":"image/png","data":"AAAA"},`, 200)
@@ -58,7 +58,14 @@ func TestOddAnswers(t *testing.T) {
 		"a text for an object":      {"", result(`"saved as 7"`), intents.Done, `"result":"saved as 7","odd":["its answer is no object"]`},
 		"content of one part":       {"", result(`{"content":{"type":"text","text":"saved as 7"}}`), intents.Done, `"result":"saved as 7","odd":["its content is no list"]`},
 		"text of a number":          {"", result(`{"content":[{"type":"text","text":7}]}`), intents.Done, `"text":7`},
-		"NaN":                       {"", result(`{"content":[],"structuredContent":{"id":7,"mean":NaN}}`), intents.StatusIndetermined, ""},
+		"NaN":                       {"", result(`{"content":[],"structuredContent":{"id":7,"mean":NaN}}`), intents.Done, `{"id":7,"mean":"NaN"}`},
+		"infinities":                {"", result(`{"structuredContent":[-Infinity,+inf,nan, 7 ]}`), intents.Done, `["-Infinity","+inf","nan",7]`},
+		"NaN for a number":          {`{"type":"object","properties":{"mean":{"type":"number"}}}`, result(`{"structuredContent":{"mean":NaN,"id":7}}`), intents.Done, `"odd":["output does not match the declared schema at /mean`},
+		"NaN in a text":             {"", result(`{"content":[{"type":"text","text":"{\"id\": NaN, 7}"}]}`), intents.Done, `{\"id\": NaN, 7}`},
+		"structured and other text": {"", result(`{"content":[{"type":"text","text":"saved as 7"}],"structuredContent":{"n":1}}`), intents.Done, `"text":"saved as 7"`},
+		"structured of a list":      {declared, result(`{"structuredContent":[7]}`), intents.Done, `"result":[7],"odd":["output does not match`},
+		"a resource of nothing":     {"", result(`{"content":[{"type":"resource","resource":{"uri":"a:7"}}]}`), intents.Done, `a:7`},
+		"bytes that are no text":    {"", result("{\"content\":[{\"type\":\"text\",\"text\":\"7 \xff\"}]}"), intents.Done, `"7 `},
 		"no JSON":                   {"", `<html>saved</html>`, intents.StatusIndetermined, ""},
 		"neither result nor error":  {"", `{"jsonrpc":"2.0","id":%s}`, intents.StatusIndetermined, ""},
 		"half an answer":            {"", `{"jsonrpc":"2.0","id":%s,"resu`, intents.StatusIndetermined, ""},
@@ -70,16 +77,22 @@ func TestOddAnswers(t *testing.T) {
 		"an explained failure":      {"", result(`{"isError":true,"content":[],"structuredContent":{"code":"NEEDS_LOGIN"}}`), intents.Failed, `NEEDS_LOGIN`},
 		"arguments refused":         {"", `{"jsonrpc":"2.0","id":%s,"error":{"code":-32602,"message":"x"}}`, intents.Failed, ""},
 	} {
-		t.Run(name, func(t *testing.T) {
-			s := newSite(t, saying(tt.output, tt.body))
-			b := open(t, map[string]*site{"s": s})
-			r := b.Do(t, call(b.pins(t, "once"), "x", nil))
-			if r.Status != tt.status || r.Retryable || !strings.Contains(string(r.Result), tt.want) {
-				t.Errorf("%s: %s %s", fmt.Sprint(r.Status, " ", r.Code), r.Reason, r.Result)
-			}
-			if s.calls.Load() != 1 {
-				t.Errorf("called %d times", s.calls.Load())
-			}
-		})
+		for _, effect := range []string{"once", "idempotent", "pure"} {
+			t.Run(name+" "+effect, func(t *testing.T) {
+				s := newSite(t, saying(tt.output, tt.body))
+				b := open(t, map[string]*site{"s": s})
+				r := b.Do(t, call(b.pins(t, effect), "x", nil))
+				want := tt.status
+				if effect != "once" && want == intents.StatusIndetermined {
+					want = intents.Failed
+				}
+				if r.Status != want || r.Retryable || !strings.Contains(string(r.Result), tt.want) {
+					t.Errorf("%s: %s %s", fmt.Sprint(r.Status, " ", r.Code), r.Reason, r.Result)
+				}
+				if s.calls.Load() != 1 && (effect == "once" || tt.status == intents.Done) {
+					t.Errorf("called %d times", s.calls.Load())
+				}
+			})
+		}
 	}
 }
