@@ -85,6 +85,9 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	if err != nil {
 		return nil, &Error{Kind: ErrSchema, Tool: name, Reason: "bad input", Undelivered: true, Err: err}
 	}
+	if !meta.RetrySafe {
+		c.renew(ctx)
+	}
 	t, err := c.lookup(ctx, name, meta.Digest)
 	if err != nil {
 		return nil, c.conceal(err)
@@ -105,7 +108,14 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	req.Params.Meta.ProgressToken = token
 	var res toolResult
 	failed := c.attempt(ctx, meta.RetrySafe, func() (e *Error) {
-		res, e = c.callOnce(ctx, req, q)
+		var forgotten bool
+		if res, forgotten, e = c.send(ctx, req, q, meta.RetrySafe); !forgotten {
+			return e
+		}
+		if _, err := c.lookup(ctx, name, meta.Digest); err != nil {
+			return asError(err)
+		}
+		res, _, e = c.send(ctx, req, q, meta.RetrySafe)
 		return e
 	})
 	if failed != nil {
@@ -217,17 +227,9 @@ func (c *Client) request(name string, input json.RawMessage, meta CallMeta) wire
 	return req
 }
 
-// callOnce sends the request once. If the server no longer knows the session, it has not run the
-// call, which is sent again on a new connection.
-func (c *Client) callOnce(ctx context.Context, req wire.CallToolRequest, q *patience) (toolResult, *Error) {
-	res, ended, err := c.send(ctx, req, q)
-	if ended {
-		res, _, err = c.send(ctx, req, q)
-	}
-	return res, err
-}
-
-func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience) (res toolResult, ended bool, failed *Error) {
+// send sends the request once. forgotten reports that the server no longer knows the session: it has
+// not run the call, or may run it again.
+func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience, safe bool) (res toolResult, forgotten bool, failed *Error) {
 	cn, err := c.acquire(ctx)
 	if err != nil {
 		return res, false, asError(err)
@@ -239,13 +241,10 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience
 	if _, err = cn.rpc.CallTool(ctx, req); err == nil {
 		return st.answer, false, nil
 	}
-	e := classify(ctx, st, err, cn)
+	e, forgotten := c.failed(ctx, st, err, cn, safe)
 	e.late = errors.Is(e, context.DeadlineExceeded)
-	// A server that restarts may come back with another protocol version.
-	if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
-		c.drop(cn)
-	}
-	return res, errors.Is(err, transport.ErrSessionTerminated), e
+	// A 404 after the answer began is about resuming its stream.
+	return res, forgotten || errors.Is(err, transport.ErrSessionTerminated) && !st.accepted.Load(), e
 }
 
 // accept checks the answer and makes the result. The tool has run, so no form of its answer fails

@@ -18,6 +18,7 @@ import (
 	"errors"
 	"log/slog"
 	"sync"
+	"sync/atomic"
 
 	"github.com/mark3labs/mcp-go/client"
 	wire "github.com/mark3labs/mcp-go/mcp"
@@ -35,6 +36,8 @@ type Client struct {
 	asides *asides
 
 	dialing chan struct{} // has a token while a caller dials
+
+	pingless atomic.Bool // the server answers no ping
 
 	life    context.Context // until Close
 	end     context.CancelFunc
@@ -196,7 +199,12 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	ctx, st := withState(ctx)
 	ctx, cancel := context.WithTimeout(ctx, c.opt.StartTimeout)
 	defer cancel()
-	cn.rpc.OnNotification(c.asides.notified)
+	cn.rpc.OnNotification(func(n wire.JSONRPCNotification) {
+		if n.Method == wire.MethodNotificationToolsListChanged {
+			c.unlist(cn)
+		}
+		c.asides.notified(n)
+	})
 	if err := shakeHands(ctx, cn.rpc); err != nil {
 		e := classify(ctx, st, err, cn)
 		e.Undelivered = true
@@ -208,6 +216,15 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	}
 	c.log.DebugContext(ctx, "connected", slog.String("protocol", cn.rpc.ProtocolVersion()))
 	return cn, nil
+}
+
+// unlist has the next call list the tools again: the server says that they have changed.
+func (c *Client) unlist(cn *conn) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.conn == cn {
+		c.tools = nil
+	}
 }
 
 func shakeHands(ctx context.Context, rpc *client.Client) error {

@@ -285,23 +285,6 @@ func TestServerRestartedBetweenCalls(t *testing.T) {
 	}
 }
 
-// TestSessionForgotten restarts a server while nobody looks: the session that
-// the client names is unknown to it, and the call runs once on a new one.
-func TestSessionForgotten(t *testing.T) {
-	h := func() http.Handler { return legacyOnly(streamable(testServer(), server.WithStateful(true))) }
-	var now atomic.Pointer[http.Handler]
-	set := func(h http.Handler) { now.Store(&h) }
-	set(h())
-	src := serve(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { (*now.Load()).ServeHTTP(w, r) }))
-	c := dial(t, src, quick())
-	for range 2 {
-		if _, err := c.Call(t.Context(), "pair", nil, CallMeta{}); err != nil {
-			t.Fatal(err)
-		}
-		set(h())
-	}
-}
-
 func TestRefusals(t *testing.T) {
 	status := func(code int) http.Handler {
 		return http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {

@@ -141,7 +141,7 @@ func (c *Client) page(ctx context.Context, cn *conn, cursor wire.Cursor, most in
 	_, err := cn.rpc.ListToolsByPage(ctx, req)
 	raw := st.result.Load()
 	if err != nil && (raw == nil || st.rpc.Load() != nil) {
-		e := classify(ctx, st, err, cn)
+		e, _ := c.failed(ctx, st, err, cn, true)
 		if e.Retryable() || errors.Is(e.Kind, ErrTool) {
 			c.drop(cn)
 		}

@@ -85,10 +85,7 @@ func (c *Client) ask(ctx context.Context, cn *conn, send func(context.Context) e
 	err := send(ctx)
 	raw := st.result.Load()
 	if err != nil && (raw == nil || st.rpc.Load() != nil) {
-		e := classify(ctx, st, err, cn)
-		if e.Retryable() && ctx.Err() == nil || st.status.Load() >= 400 {
-			c.drop(cn)
-		}
+		e, _ := c.failed(ctx, st, err, cn, true)
 		return nil, e
 	}
 	var members map[string]json.RawMessage

@@ -35,6 +35,8 @@ func TestMain(m *testing.M) {
 	case "stubborn": // ignores the end of its input
 		go func() { _ = server.ServeStdio(testServer()) }()
 		select {}
+	case "noisy":
+		noisyServer()
 	case "silent":
 		os.Exit(3)
 	default:

@@ -1,7 +1,10 @@
 package mcp
 
 import (
+	"bufio"
 	"bytes"
+	"encoding/json"
+	"fmt"
 	"log/slog"
 	"os"
 	"runtime"
@@ -171,5 +174,62 @@ func TestRetrySafeCallSurvivesADeadChild(t *testing.T) {
 	}
 	if _, err := c.Call(t.Context(), "pair", nil, CallMeta{RetrySafe: true}); err != nil {
 		t.Error(err)
+	}
+}
+
+// noise is what servers write to standard output beside messages.
+var noise = []string{
+	"Server started", "", "\r50%\r100%", "\xff\xfe", "null", "7", `"text"`, "[]", "{}", `{"level":"info","msg":"an open \" quote`, `{"id":null}`, `{"jsonrpc":"2.0","id":"x","result":{}}`,
+	`{"jsonrpc":"2.0","id":99999,"error":{"code":1,"message":"x"}}`, `{"jsonrpc":"2.0","method":7}`, `{"jsonrpc":"2.0","method":"notifications/unknown"}`, `{"jsonrpc":"2.0","method":"unknown","id":7}`,
+}
+
+// noisyServer surrounds its answers with noise. Its tool is another one after each call.
+func noisyServer() {
+	calls := 0
+	in := bufio.NewScanner(os.Stdin)
+	for in.Scan() {
+		var req struct {
+			ID     json.RawMessage
+			Method string
+		}
+		if json.Unmarshal(in.Bytes(), &req) != nil {
+			continue
+		}
+		result := ""
+		switch req.Method {
+		case "initialize":
+			result = `{"protocolVersion":"2025-06-18","capabilities":{"tools":{"listChanged":true}},"serverInfo":{"name":"x","version":"1"}}`
+		case "tools/list":
+			result = fmt.Sprintf(`{"tools":[{"name":"act","description":"version %d","inputSchema":{"type":"object"}}]}`, calls)
+		case "tools/call":
+			calls++
+			fmt.Println(`{"jsonrpc":"2.0","method":"notifications/tools/list_changed"}`)
+			result = `{"content":[],"structuredContent":{"mean":NaN}}`
+		}
+		fmt.Println(strings.Join(noise, "\n"))
+		switch {
+		case result != "":
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"result":%s}`+"\n", req.ID, result)
+		case len(req.ID) > 0:
+			fmt.Printf(`{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no"}}`+"\n", req.ID)
+		}
+	}
+}
+
+// TestNoisyServer: what is no message on standard output is passed over, and a tool that its server says
+// to have changed is not called as it was.
+func TestNoisyServer(t *testing.T) {
+	c := dial(t, self(t, stdioServer+"=noisy"), quick())
+	list, err := c.Manifests(t.Context())
+	if err != nil || len(list) != 1 {
+		t.Fatal(list, err)
+	}
+	meta := CallMeta{Digest: list[0].Digest()}
+	if res, err := c.Call(t.Context(), "act", nil, meta); err != nil || string(res.Data) != `{"mean":"NaN"}` {
+		t.Errorf("%+v, %v", res, err)
+	}
+	_, err = c.Call(t.Context(), "act", nil, meta)
+	if e := wantKind(t, err, ErrChanged); !e.Undelivered {
+		t.Error("it was called")
 	}
 }
