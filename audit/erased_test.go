@@ -59,7 +59,7 @@ func (x erasedWorld) forged(args any, by *intents.Signer, tenant, user string, c
 		x.Must(json.Unmarshal(r.Parts[storage.PartInputs], &f))
 		d.IntentID = u.ID()
 		b := u.Body()
-		d.Key = storage.IntentKey(routertest.KeySecret, b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String()
+		d.Key = storage.NewIntentKeys(routertest.KeySecret).Key(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String()
 		if change != nil {
 			change(&d)
 		}

@@ -54,7 +54,7 @@ func (w *world) rest() {
 // projects runs a recorder over the whole log, and returns what it has set aside.
 func (w *world) projects() []int64 {
 	w.Helper()
-	d, err := sqlite.OpenDocuments(w.Context(), filepath.Join(w.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension))
+	d, err := sqlite.OpenDocuments(w.Context(), filepath.Join(w.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension), 0)
 	w.Must(err)
 	r := recorder.New(w.Journal, d, slog.New(slog.DiscardHandler))
 	ctx, cancel := context.WithCancel(w.Context())

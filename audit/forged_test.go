@@ -42,7 +42,7 @@ func (w *world) permits(at int64) slice {
 		w.Must(err)
 		b := u.Body()
 		d.Verdict, d.Code, d.Pointer, d.Reason, d.Hint, d.PolicyIDs = intents.Allow, intents.OK, "", "", "", nil
-		d.Key = storage.IntentKey(routertest.KeySecret, b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String()
+		d.Key = storage.NewIntentKeys(routertest.KeySecret).Key(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String()
 		delete(r.Parts, storage.PartSummary)
 		parts := map[string]any{storage.PartDecision: d}
 		if s := w.summary(u, d); s != nil {

@@ -116,7 +116,7 @@ var recordMisdeeds = []misdeed{
 	}},
 	{"key-of-another", "directory", "every intent: decision.key is the intent's", "the intents name another", func(d *dishonest) int64 {
 		return d.accepted(d.finds("second", "m"), func(a *appended) {
-			a.decision.Key = storage.IntentKey(routertest.KeySecret, "default", "ana", "skill.find", "k").String()
+			a.decision.Key = storage.NewIntentKeys(routertest.KeySecret).Key("default", "ana", "skill.find", "k").String()
 		})
 	}},
 	{"key-missing", "directory", "every intent: decision.key is the intent's", "no idempotency key", func(d *dishonest) int64 {

@@ -68,7 +68,7 @@ func (d *dishonest) accept(o routertest.Intent, changes ...func(*appended)) (int
 		decision: intents.Decision{
 			Verdict: intents.Allow, Code: intents.OK, IntentID: u.ID(), PolicyDigest: d.policyDigest(),
 			Catalog: catalog.Builtin().Digest(), Directory: d.records.Next() - 1, Effect: string(row.Effect), Executor: row.Executor,
-			Key: storage.IntentKey(routertest.KeySecret, b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String(),
+			Key: storage.NewIntentKeys(routertest.KeySecret).Key(b.Actor.Tenant, b.Actor.UserID, b.Intent.Type, b.Constraints.IdempotencyKey).String(),
 		},
 		inputs:  intents.DecisionInputs{Signer: intents.SignerInput{KID: o.By.KID, Role: string(o.By.Role)}, Roles: d.roles(o), Now: now},
 		outcome: map[string]any{"of": -1, "attempt": 1, "status": "done", "code": "OK", "duration_ms": 0},

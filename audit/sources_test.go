@@ -97,7 +97,7 @@ func newOffice(t *testing.T) *office {
 	maps.Copy(held, o.blobs)
 	held.put(types.Canonical())
 	o.blobs, o.shelves = held, shelves{disk, held}
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension))
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension), 0)
 	o.Must(err)
 	t.Cleanup(func() { _ = docs.Close() })
 	for name, handlers := range map[string]map[string]executors.Handler{
@@ -111,7 +111,7 @@ func newOffice(t *testing.T) *office {
 		o.Must(err)
 		for typ := range handlers {
 			o.Bus.On(typ, func(ctx context.Context, c routertest.Call) (r intents.Report) {
-				o.Must(json.Unmarshal(s.Handle(ctx, c.Raw), &r))
+				o.Must(json.Unmarshal(s.Handle(ctx, "", c.Raw), &r))
 				return r
 			})
 		}

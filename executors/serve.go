@@ -89,7 +89,7 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	endpoints := make(map[string]bus.Handler, len(s.handlers))
 	maps.Copy(endpoints, s.cfg.Beside)
 	for typ := range s.handlers {
-		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.handle(ctx, typ, data) }
+		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.Handle(ctx, typ, data) }
 	}
 	err = s.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out intents of executor " + s.cfg.Name,
@@ -100,14 +100,9 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	return err
 }
 
-// Handle answers one dispatch with a report. It returns at the ticket's
-// deadline at the latest, even where the handler does not.
-func (s *Service) Handle(ctx context.Context, dispatch []byte) []byte {
-	return s.handle(ctx, "", dispatch)
-}
-
-// handle answers a dispatch that came in for a type; "" is any.
-func (s *Service) handle(ctx context.Context, typ string, dispatch []byte) []byte {
+// Handle answers a dispatch that came in for a type with a report; "" is any type. It returns at
+// the ticket's deadline at the latest, even where the handler does not.
+func (s *Service) Handle(ctx context.Context, typ string, dispatch []byte) []byte {
 	o, left, err := s.admit(typ, dispatch)
 	if err != nil {
 		s.cfg.Log.LogAttrs(ctx, slog.LevelWarn, "dispatch refused", slog.String("reason", err.Error()))

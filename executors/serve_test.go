@@ -149,7 +149,7 @@ func TestHandleRefusesNoise(t *testing.T) {
 	}
 	for _, raw := range []string{"", "null", "[]", "{}x", string(good) + "{}", strings.Replace(string(good), `"header"`, `"extra":1,"header"`, 1), strings.Repeat("a", 2<<20)} {
 		var r intents.Report
-		if err := json.Unmarshal(e.Service.Handle(t.Context(), []byte(raw)), &r); err != nil || r.Status != intents.Failed {
+		if err := json.Unmarshal(e.Service.Handle(t.Context(), "", []byte(raw)), &r); err != nil || r.Status != intents.Failed {
 			t.Errorf("%.40q: %+v, %v", raw, r, err)
 		}
 	}
@@ -391,7 +391,7 @@ func FuzzHandle(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, raw []byte) {
 		var r intents.Report
-		if err := json.Unmarshal(e.Service.Handle(t.Context(), raw), &r); err != nil || r.Status != intents.Failed || r.Result != nil {
+		if err := json.Unmarshal(e.Service.Handle(t.Context(), "", raw), &r); err != nil || r.Status != intents.Failed || r.Result != nil {
 			t.Errorf("%+v, %v", r, err)
 		}
 	})
@@ -418,7 +418,7 @@ func TestTicketOfAnOldKey(t *testing.T) {
 			t.Fatal(err)
 		}
 		var r intents.Report
-		if err := json.Unmarshal(s.Handle(t.Context(), raw), &r); err != nil || r.Code != c.want {
+		if err := json.Unmarshal(s.Handle(t.Context(), "", raw), &r); err != nil || r.Code != c.want {
 			t.Errorf("%s: %s %s, %v", c.end, r.Code, r.Reason, err)
 		}
 	}

@@ -150,7 +150,7 @@ func runVector(t *testing.T, v *ticketvectors.Vector, origin string, keys map[st
 		t.Fatal(err)
 	}
 	var r intents.Report
-	if err := json.Unmarshal(s.Handle(t.Context(), raw), &r); err != nil {
+	if err := json.Unmarshal(s.Handle(t.Context(), "", raw), &r); err != nil {
 		t.Fatal(err)
 	}
 	if r.Code != v.Expect || ran != (v.Expect == intents.OK) || (r.Status == intents.Done) != ran {

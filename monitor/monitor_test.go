@@ -52,7 +52,8 @@ func newHouse(t *testing.T) *house {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return "", "", true
-	})
+	}, 0)
+
 	if err != nil {
 		t.Fatal(err)
 	}

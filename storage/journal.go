@@ -188,11 +188,6 @@ func (k *IntentKeys) Key(tenant, user, typ, key string) Key {
 	return h.key("intent", tenant, user, typ, key)
 }
 
-// IntentKey is one key of NewIntentKeys.
-func IntentKey(secret []byte, tenant, user, typ, key string) Key {
-	return NewIntentKeys(secret).Key(tenant, user, typ, key)
-}
-
 // RefusalKey is the key of a refusal, so that it is recorded once per intent and
 // code.
 func RefusalKey(intentID, code string) Key {

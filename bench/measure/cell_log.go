@@ -143,7 +143,7 @@ func (w *world) snapshot(ctx context.Context) (took, size float64, err error) {
 // project has a recorder make all documents, in a file that had none.
 func (w *world) project(ctx context.Context) (documents int64, size float64, err error) {
 	file := filepath.Join(w.dir, "documents.db")
-	store, err := sqlite.OpenDocuments(ctx, file, storage.NewCheck(storage.DefaultDimension))
+	store, err := sqlite.OpenDocuments(ctx, file, storage.NewCheck(storage.DefaultDimension), 0)
 	if err != nil {
 		return 0, 0, err
 	}
@@ -202,7 +202,7 @@ func keyIndex() *sqlite.Index {
 	for i := range int64(indexed) {
 		id := fmt.Sprint(i)
 		x.Observe(storage.Entry{
-			Record: intent, Take: true, Key: storage.IntentKey(nil, tenant, "u", "t", id), Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
+			Record: intent, Take: true, Key: storage.NewIntentKeys(nil).Key(tenant, "u", "t", id), Holder: storage.NoPosition, Open: true, Target: storage.NoPosition,
 			Writes: []storage.Subject{storage.Subject("plan/" + tenant + "/" + id)},
 		})
 		x.Observe(storage.Entry{Record: outcome, Target: 2 * i})

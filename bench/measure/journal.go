@@ -49,7 +49,7 @@ func (c *committer) lane(callers int) *lane {
 
 func (c *committer) commit(ctx context.Context) error {
 	id := fmt.Sprint(c.last.Add(1))
-	key := storage.IntentKey(nil, tenant, "u", "t", id)
+	key := storage.NewIntentKeys(nil).Key(tenant, "u", "t", id)
 	decision := json.RawMessage(fmt.Sprintf(`{"intent_id":%q,"verdict":"allow","executor":"skills","key":%q}`, id, key))
 	record := storage.NewRecord(storage.KindIntent, time.Now(), map[string]json.RawMessage{storage.PartEnvelope: c.body, storage.PartDecision: decision})
 	entries := []storage.Entry{{

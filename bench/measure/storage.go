@@ -37,7 +37,7 @@ func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error)
 	if rows, err = growingText(ctx, dir, o); err != nil {
 		return rows, err
 	}
-	embedded, err := sqlite.OpenDocuments(ctx, filepath.Join(dir, "documents.db"), storage.NewCheck(storeDimension))
+	embedded, err := sqlite.OpenDocuments(ctx, filepath.Join(dir, "documents.db"), storage.NewCheck(storeDimension), 0)
 	if err != nil {
 		return nil, err
 	}
@@ -75,7 +75,7 @@ func storeIn(ctx context.Context, dir string, o Options) (rows []Row, err error)
 // growingText fills two files with the same documents, without embeddings, and asks
 // both for the same words in turns.
 func growingText(ctx context.Context, dir string, o Options) (rows []Row, err error) {
-	ours, err := sqlite.OpenDocuments(ctx, filepath.Join(dir, "words.db"), storage.NewCheck(storeDimension))
+	ours, err := sqlite.OpenDocuments(ctx, filepath.Join(dir, "words.db"), storage.NewCheck(storeDimension), 0)
 	if err != nil {
 		return nil, err
 	}

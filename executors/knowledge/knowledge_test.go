@@ -41,7 +41,7 @@ type bench struct {
 // embedded is the store of one process.
 func embedded(tb testing.TB) *sqlite.Documents {
 	tb.Helper()
-	docs, err := sqlite.OpenDocuments(tb.Context(), filepath.Join(tb.TempDir(), "documents.db"), storage.NewCheck(dimension))
+	docs, err := sqlite.OpenDocuments(tb.Context(), filepath.Join(tb.TempDir(), "documents.db"), storage.NewCheck(dimension), 0)
 	if err != nil {
 		tb.Fatal(err)
 	}

@@ -48,7 +48,8 @@ func newWorld(t *testing.T) *world {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return "", "", true
-	})
+	}, 0)
+
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -132,7 +132,7 @@ func TestLockRace(t *testing.T) {
 		}
 		group.Go(func() {
 			var r intents.Report
-			if err := json.Unmarshal(b.Service.Handle(context.WithoutCancel(t.Context()), raw), &r); err != nil {
+			if err := json.Unmarshal(b.Service.Handle(context.WithoutCancel(t.Context()), "", raw), &r); err != nil {
 				t.Error(err)
 			}
 			switch r.Code {

@@ -45,7 +45,7 @@ const dimension = 512
 // embedded is the store of one process.
 func embedded(t *testing.T) *sqlite.Documents {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension))
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

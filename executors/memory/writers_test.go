@@ -45,7 +45,7 @@ func writersLoseNothing(t *testing.T, docs storage.Documents) {
 	}
 	ctx := context.WithoutCancel(t.Context())
 	send := func(intent []byte) (r intents.Report) {
-		if err := json.Unmarshal(e.Service.Handle(ctx, intent), &r); err != nil {
+		if err := json.Unmarshal(e.Service.Handle(ctx, "", intent), &r); err != nil {
 			t.Error(err)
 		}
 		return r

@@ -46,7 +46,7 @@ func open(t *testing.T, set mcp.OAuth) *bench {
 	t.Helper()
 	b := &bench{t: t, issuer: oauthtest.NewIssuer(t), log: &bytes.Buffer{}, now: time.Now()}
 	b.server = oauthtest.NewServer(t, b.issuer)
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension))
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -20,7 +20,7 @@ import (
 // not exist.
 func TestPlanReadRights(t *testing.T) {
 	all := func(string, []byte, any) (string, string, bool) { return "", "", true }
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), all)
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), all, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

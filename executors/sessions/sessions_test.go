@@ -29,7 +29,7 @@ type bench struct {
 
 func open(t *testing.T) *bench {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension))
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension), 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -203,7 +203,7 @@ func TestAppendsAtOnce(t *testing.T) {
 		}
 		group.Go(func() {
 			var r intents.Report
-			if err := json.Unmarshal(b.Service.Handle(t.Context(), raw), &r); err != nil {
+			if err := json.Unmarshal(b.Service.Handle(t.Context(), "", raw), &r); err != nil {
 				t.Error(err)
 			}
 			if r.Code != intents.OK && r.Code != intents.StaleWrite {

@@ -38,7 +38,7 @@ type deskBench struct {
 
 func openDesk(t *testing.T, timeout time.Duration) *deskBench {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension))
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(storage.DefaultDimension), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -257,7 +257,7 @@ func OpenDocuments(ctx context.Context, dir string, at DocumentsAt, cache int64)
 		return d, nil
 	}
 	dimension := cmp.Or(at.Dimension, storage.DefaultDimension)
-	d, err := sqlite.OpenDocumentsWithin(ctx, DocumentsFile(dir), storage.NewCheck(dimension), cache)
+	d, err := sqlite.OpenDocuments(ctx, DocumentsFile(dir), storage.NewCheck(dimension), cache)
 	if err != nil {
 		return nil, err
 	}

@@ -81,7 +81,7 @@ func TestEmbeddingsAreMade(t *testing.T) {
 	cfg := config(t.TempDir())
 	once(t, cfg)
 	file := filepath.Join(cfg.Dir, "documents.db")
-	d, err := sqlite.OpenDocuments(t.Context(), file, storage.NewCheck(storage.DefaultDimension))
+	d, err := sqlite.OpenDocuments(t.Context(), file, storage.NewCheck(storage.DefaultDimension), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

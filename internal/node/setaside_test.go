@@ -28,7 +28,7 @@ func TestSetAsideIsReported(t *testing.T) {
 		t.Fatal(err)
 	}
 	const at = 4711 // of no record of this log, which the recorder could project again
-	d, err := sqlite.OpenDocuments(t.Context(), datadir.DocumentsFile(cfg.Dir), storage.NewCheck(storage.DefaultDimension))
+	d, err := sqlite.OpenDocuments(t.Context(), datadir.DocumentsFile(cfg.Dir), storage.NewCheck(storage.DefaultDimension), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

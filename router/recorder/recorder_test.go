@@ -41,7 +41,8 @@ func documentsIn(t testing.TB, dir string) *sqlite.Documents {
 			return v[0].Pointer, v[0].Reason, false
 		}
 		return "", "", true
-	})
+	}, 0)
+
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -16,7 +16,7 @@ import (
 )
 
 func FuzzDecode(f *testing.F) {
-	key := storage.IntentKey(nil, "acme", "u", "t", "k")
+	key := storage.NewIntentKeys(nil).Key("acme", "u", "t", "k")
 	rec := storagetest.Telling(storage.NewRecord(storage.KindIntent, time.UnixMilli(1), map[string]json.RawMessage{"envelope": json.RawMessage(`{}`), "summary": json.RawMessage(`{}`)}), key, intents.Allow)
 	rec.Position = 7
 	fresh := func() (uint64, codec.Key, error) { return 9, codec.Key{1}, nil }

@@ -39,7 +39,7 @@ func TestPageCachesAreBounded(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		d, err := OpenDocumentsWithin(t.Context(), filepath.Join(dir, "documents.db"), storage.NewCheck(storage.DefaultDimension), bound)
+		d, err := OpenDocuments(t.Context(), filepath.Join(dir, "documents.db"), storage.NewCheck(storage.DefaultDimension), bound)
 		if err != nil {
 			t.Fatal(err)
 		}

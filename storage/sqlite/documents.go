@@ -1,6 +1,7 @@
 package sqlite
 
 import (
+	"cmp"
 	"context"
 	"database/sql"
 	"errors"
@@ -72,17 +73,11 @@ var documentSchema = []string{`
 	CREATE INDEX documents_position ON documents(space, position, row, version)`, `
 	CREATE VIRTUAL TABLE vocabulary USING fts5vocab(text, row)`}
 
-// OpenDocuments opens or creates the file. Three goroutines run until Close: the
-// writer, the checkpointer, and one that scrubs. After a failed write or sync every later call
-// fails until the file is opened again.
-func OpenDocuments(ctx context.Context, path string, check storage.Check) (*Documents, error) {
-	return OpenDocumentsWithin(ctx, path, check, DefaultCache)
-}
-
-// OpenDocumentsWithin is OpenDocuments with a bound of its own for the page caches
-// together, in bytes.
-func OpenDocumentsWithin(ctx context.Context, path string, check storage.Check, cache int64) (*Documents, error) {
-	return openDocuments(ctx, path, check, cache, false)
+// OpenDocuments opens or creates the file. cache bounds its page caches together, in bytes; 0:
+// DefaultCache. Three goroutines run until Close: the writer, the checkpointer, and one that scrubs.
+// After a failed write or sync every later call fails until the file is opened again.
+func OpenDocuments(ctx context.Context, path string, check storage.Check, cache int64) (*Documents, error) {
+	return openDocuments(ctx, path, check, cmp.Or(cache, DefaultCache), false)
 }
 
 // OpenBareDocuments is OpenDocuments of a file that is never searched: its documents are found by id, and in

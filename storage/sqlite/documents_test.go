@@ -12,7 +12,7 @@ import (
 
 func openDocuments(t testing.TB, path string) *sqlite.Documents {
 	t.Helper()
-	d, err := sqlite.OpenDocuments(t.Context(), path, check)
+	d, err := sqlite.OpenDocuments(t.Context(), path, check, 0)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -77,7 +77,7 @@ func moved(doc storage.Document, position int64) storage.Document {
 
 func TestDocumentsReopen(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "documents.db")
-	d, err := sqlite.OpenDocuments(t.Context(), path, check)
+	d, err := sqlite.OpenDocuments(t.Context(), path, check, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -19,7 +19,7 @@ var matches = regexp.MustCompile(`^text VIRTUAL TABLE INDEX \d+:.*M`)
 // TestQueriesUseIndexes: no query of documents reads a table from its beginning to its end, whatever it
 // filters and sorts by, looks for, compares with and counts.
 func TestQueriesUseIndexes(t *testing.T) {
-	d, err := OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(4))
+	d, err := OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(4), 0)
 	if err != nil {
 		t.Fatal(err)
 	}

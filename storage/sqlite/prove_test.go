@@ -16,7 +16,7 @@ import (
 
 // dispatched is an open intent as a router records it.
 func dispatched(name string) storage.Entry {
-	k := storage.IntentKey(nil, "acme", "u", "test", name)
+	k := storage.NewIntentKeys(nil).Key("acme", "u", "test", name)
 	decision, err := json.Marshal(intents.Decision{Verdict: intents.Allow, Code: intents.OK, IntentID: "sha256:" + name, Executor: "python", Key: k.String()})
 	if err != nil {
 		panic(err) // texts

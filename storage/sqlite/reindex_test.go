@@ -64,7 +64,7 @@ func TestDocumentsOfTomorrow(t *testing.T) {
 		t.Fatal(err)
 	}
 	execute(t, path, "PRAGMA user_version=99")
-	if d, err := sqlite.OpenDocuments(t.Context(), path, check); err == nil || !strings.Contains(err.Error(), "newer") {
+	if d, err := sqlite.OpenDocuments(t.Context(), path, check, 0); err == nil || !strings.Contains(err.Error(), "newer") {
 		t.Fatalf("%v, %v", d, err)
 	}
 }

@@ -40,7 +40,7 @@ func TestScrub(t *testing.T) {
 		t.Run(how, func(t *testing.T) {
 			dir := t.TempDir()
 			path := filepath.Join(dir, "documents.db")
-			d, err := sqlite.OpenDocuments(t.Context(), path, anything)
+			d, err := sqlite.OpenDocuments(t.Context(), path, anything, 0)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -72,7 +72,7 @@ func TestScrub(t *testing.T) {
 				if err := d.Close(); err != nil {
 					t.Fatal(err)
 				}
-				if d, err = sqlite.OpenDocuments(t.Context(), path, anything); err != nil {
+				if d, err = sqlite.OpenDocuments(t.Context(), path, anything, 0); err != nil {
 					t.Fatal(err)
 				}
 			}

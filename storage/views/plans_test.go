@@ -23,7 +23,7 @@ var start = time.Date(2026, 11, 20, 10, 0, 0, 0, time.UTC)
 
 func open(t *testing.T) *sqlite.Documents {
 	t.Helper()
-	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), check)
+	docs, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), check, 0)
 	if err != nil {
 		t.Fatal(err)
 	}

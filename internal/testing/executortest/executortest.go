@@ -152,7 +152,7 @@ func (e *Executor) Send(tb testing.TB, d intents.Dispatch) intents.Report {
 	raw, err := json.Marshal(d)
 	must(tb, err)
 	var r intents.Report
-	must(tb, json.Unmarshal(e.Service.Handle(tb.Context(), raw), &r))
+	must(tb, json.Unmarshal(e.Service.Handle(tb.Context(), "", raw), &r))
 	return r
 }
 

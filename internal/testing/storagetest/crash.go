@@ -109,7 +109,7 @@ func CrashCommit(id string, n int) storage.Commit {
 }
 
 // CrashKey is that key.
-func CrashKey(id string) storage.Key { return storage.IntentKey(nil, "acme", "u", "crash", id) }
+func CrashKey(id string) storage.Key { return storage.NewIntentKeys(nil).Key("acme", "u", "crash", id) }
 
 // Promises are the acknowledgements of killed writers. Safe for concurrent use, but for Check.
 type Promises struct {

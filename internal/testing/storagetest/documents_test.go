@@ -20,7 +20,7 @@ func TestDocuments(t *testing.T) {
 	t.Run("sqlite", func(t *testing.T) {
 		testDocuments(t, func(t testing.TB) storage.Documents {
 			t.Helper()
-			d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension))
+			d, err := sqlite.OpenDocuments(t.Context(), filepath.Join(t.TempDir(), "documents.db"), storage.NewCheck(dimension), 0)
 			if err != nil {
 				t.Fatal(err)
 			}

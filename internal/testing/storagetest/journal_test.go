@@ -336,7 +336,7 @@ func record(kind storage.Kind, text string) storage.Record {
 	})
 }
 
-func key(name string) storage.Key { return storage.IntentKey(nil, "acme", "u", "test", name) }
+func key(name string) storage.Key { return storage.NewIntentKeys(nil).Key("acme", "u", "test", name) }
 
 // openIntent takes a key and waits for an outcome.
 func openIntent(name string) storage.Entry { return keyed(name, intents.Allow) }
