@@ -161,7 +161,7 @@ func (g *Gateway) postGrant(c *gin.Context, who caller) error {
 }
 
 // Reads lets the owner of an API key use routes that need a grant to read: router receives such a
-// request with a grant that was issued for it, and every other request unchanged. The gateway's own
+// request with a grant that was issued for it, as does somebody with an access token, and every other request unchanged. The gateway's own
 // reads go there, too.
 func (g *Gateway) Reads(router http.Handler) http.Handler {
 	g.router = router
@@ -175,12 +175,19 @@ func (g *Gateway) Reads(router http.Handler) http.Handler {
 		return g.forward(c.Writer, c.Request, a, "")
 	}))
 	return g.shared(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		if r.Header.Get("X-Api-Key") == "" || r.Header.Get("Authorization") != "" || !takesGrant(r) {
+		if !takesGrant(r) || !g.people(r) && (r.Header.Get("X-Api-Key") == "" || r.Header.Get("Authorization") != "") {
 			router.ServeHTTP(w, r)
 			return
 		}
 		e.ServeHTTP(w, r)
 	}))
+}
+
+// people reports whether a request carries an access token of somebody: one of an issuer that the
+// settings name. A grant for reading has none.
+func (g *Gateway) people(r *http.Request) bool {
+	token, bearer := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	return bearer && r.Header.Get("X-Api-Key") == "" && g.cfg.People.Names(token)
 }
 
 // takesGrant reports whether a request reads something that needs a grant.

@@ -17,6 +17,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
 )
 
@@ -190,9 +191,11 @@ func (g *Gateway) mcpRoute(h func(*gin.Context) error) func(*gin.Context) error 
 // protectedResource is GET /.well-known/oauth-protected-resource/mcp. Without providers it names no
 // authorization server: the bearer is an API key, which an operator issues.
 func (g *Gateway) protectedResource(c *gin.Context) error {
-	about := server.ProtectedResourceMetadataConfig{
-		Resource: g.baseURL(c.Request) + routeMCP, ResourceName: "writ", BearerMethodsSupported: []string{"header"},
-	}
+	about := struct {
+		server.ProtectedResourceMetadataConfig
+		SignIn []openid.At `json:"writ_sign_in,omitempty"` // for writ login
+	}{SignIn: g.cfg.People.SignInAt()}
+	about.Resource, about.ResourceName, about.BearerMethodsSupported = g.baseURL(c.Request)+routeMCP, "writ", []string{"header"}
 	if g.cfg.People != nil {
 		about.AuthorizationServers = g.cfg.People.Issuers()
 	}

@@ -4,11 +4,14 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"io"
 	"net/http"
 
 	"aob.dev/writ/gateway"
+	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -28,6 +31,23 @@ func (c *Console) fetch(ctx context.Context, who credentials, method, path strin
 	return a, c.serve(ctx, who, method, path, in, a)
 }
 
+// authorize lets a request carry the credentials.
+func (who credentials) authorize(ctx context.Context, r *http.Request) error {
+	if who.person == nil {
+		r.Header.Set("X-Api-Key", who.key)
+		return nil
+	}
+	token, err := who.person.AccessToken(ctx)
+	switch {
+	case errors.Is(err, openid.ErrUnavailable):
+		return problem.New(intents.DispatchUnavailable, "", "the OpenID provider does not answer")
+	case err != nil:
+		return problem.New(intents.Unauthorized, "", "the sign-in is over: sign in again")
+	}
+	r.Header.Set("Authorization", "Bearer "+token)
+	return nil
+}
+
 // serve has the API of this process answer; a refusal is the error.
 func (c *Console) serve(ctx context.Context, who credentials, method, path string, in any, a *edge.Tap) error {
 	var body io.Reader
@@ -43,7 +63,9 @@ func (c *Console) serve(ctx context.Context, who credentials, method, path strin
 		return err
 	}
 	r.RequestURI, r.RemoteAddr = path, who.address
-	r.Header.Set("X-Api-Key", who.key)
+	if err := who.authorize(ctx, r); err != nil {
+		return err
+	}
 	if in != nil {
 		r.Header.Set("Content-Type", "application/json")
 	}

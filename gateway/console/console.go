@@ -30,15 +30,17 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/ratelimit"
 )
 
 // Config of a console. API is required.
 type Config struct {
-	API       http.Handler // the HTTP interface of this process, and that of package consoleapi
-	Witnesses []string     // that cosign checkpoints, by name
-	PublicURL string       // where people reach writ, without a slash at its end; empty: at the listener
+	API       http.Handler      // the HTTP interface of this process, and that of package consoleapi
+	Witnesses []string          // that cosign checkpoints, by name
+	People    *openid.Providers // at which people sign in; nil: by API key alone
+	PublicURL string            // where people reach writ, without a slash at its end; empty: at the listener
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -116,6 +118,8 @@ func (c *Console) Handler() http.Handler {
 	m.Handle("GET /console/static/", http.StripPrefix("/console/static/", http.FileServerFS(static)))
 	m.HandleFunc("GET /console/login", c.showLogin)
 	m.HandleFunc("POST /console/login", c.login)
+	m.HandleFunc("POST "+signInPath, c.beginSignIn)
+	m.HandleFunc("GET "+signInPath, c.endSignIn)
 	m.Handle("POST /console/logout", c.page("login", c.logout))
 	m.HandleFunc("GET "+catalog.ConnectReturn, c.connected)
 	m.Handle("GET /console", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
@@ -183,7 +187,7 @@ var errDone = errors.New("console: answered")
 // page is a route for people with a session. Forms carry the session's token.
 func (c *Console) page(name string, show func(*request) (any, error)) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s, err := c.session(r)
+		s, err := c.session(w, r)
 		if errors.Is(err, errNoSession) {
 			c.toLogin(w, r)
 			return
@@ -320,7 +324,7 @@ func (c *Console) changes(q *request) (any, error) {
 	defer end.Stop()
 	last := ""
 	for {
-		if _, err := c.session(q.Request); err != nil {
+		if _, err := c.session(q.w, q.Request); err != nil {
 			return nil, errDone
 		}
 		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)

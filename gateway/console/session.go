@@ -11,6 +11,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/ratelimit"
 )
@@ -19,9 +20,11 @@ import (
 // browsers send it only there.
 const cookieName = "writ_console"
 
+// A session lasts for sessionLife after its last page, and for longestSession in all.
 const (
-	sessionLife = time.Hour
-	maxSessions = 10_000
+	sessionLife    = time.Hour
+	longestSession = 12 * time.Hour
+	maxSessions    = 10_000
 )
 
 // shares are of the sessions: of all, of a tenant's, and of those opened with one key.
@@ -30,20 +33,23 @@ var shares = ratelimit.Shares{All: maxSessions, Tenant: 2000, Key: 200}
 // credentials are those of requests to the API.
 type credentials struct {
 	key, user, address string
-	entering           bool // the API counts the request as one of that user
-	secure             bool // people come by TLS to this process
+	person             *openid.Session // who has signed in at a provider; nil: key counts
+	entering           bool            // the API counts the request as one of that user
+	secure             bool            // people come by TLS to this process
 }
 
 // session of a person. It ends with its key: each page asks the API for the key's user.
 type session struct {
 	credentials
 	id     string // digest of the cookie's value
+	began  time.Time
 	CSRF   string
 	Tenant string
 	User   string
 
-	mu      sync.Mutex
-	message string // for the next page, guarded by mu
+	mu      sync.Mutex // guards what follows
+	message string     // for the next page
+	seen    time.Time  // when it was prolonged
 }
 
 func (s *session) sent(token string) bool {
@@ -66,11 +72,11 @@ func (s *session) takeMessage() (text string) {
 	return text
 }
 
-// begin creates a session, which lasts for sessionLife and is in memory only: after a restart people
-// log in again. token is for the cookie. At the limit the least recently used session ends.
+// begin creates a session, which is in memory only: after a restart people log in again. token is for the cookie. At the limit the least recently used session ends.
 func (c *Console) begin(s *session) (token string) {
 	token, s.CSRF = rand.Text(), rand.Text()
-	s.id = intents.Digest([]byte(token))
+	s.id, s.began = intents.Digest([]byte(token)), c.Now()
+	s.seen = s.began
 	m := s.metered()
 	c.sessions.Put(s.id, m.Tenant, m.Key, 1, s)
 	return token
@@ -82,7 +88,11 @@ func (c *Console) find(token string) (*session, bool) {
 
 // metered names the count of a session's requests.
 func (s *session) metered() ratelimit.Caller {
-	return ratelimit.Caller{Tenant: s.Tenant, Key: intents.Digest([]byte(s.key)), Name: s.id}
+	key := s.key
+	if s.person != nil {
+		key = intents.CallerByToken(s.person.Issuer, s.person.User.Subject)
+	}
+	return ratelimit.Caller{Tenant: s.Tenant, Key: intents.Digest([]byte(key)), Name: s.id}
 }
 
 var errNoSession = errors.New("console: no session")
@@ -93,15 +103,33 @@ type keyInfo struct {
 	User   string `json:"user_id"`
 }
 
-// session returns the session of a request. It has ended if its key was revoked, or its user is
-// disabled.
-func (c *Console) session(r *http.Request) (*session, error) {
+// prolong makes a session that is used last, up to longestSession in all. Its cookie lasts as long.
+func (c *Console) prolong(w http.ResponseWriter, s *session, token string) {
+	now := c.Now()
+	s.mu.Lock()
+	due := now.Sub(s.seen) > sessionLife/10
+	if due {
+		s.seen = now
+	}
+	s.mu.Unlock()
+	left := min(sessionLife, s.began.Add(longestSession).Sub(now))
+	if !due || left < sessionLife/10 {
+		return
+	}
+	m := s.metered()
+	c.sessions.Put(s.id, m.Tenant, m.Key, 1, s)
+	http.SetCookie(w, c.cookie(token, int(left.Seconds())))
+}
+
+// session returns the session of a request. It has ended if its key was revoked, its user is
+// disabled, or its provider has ended it.
+func (c *Console) session(w http.ResponseWriter, r *http.Request) (*session, error) {
 	cookie, err := r.Cookie(cookieName)
 	if err != nil {
 		return nil, errNoSession
 	}
 	s, ok := c.find(cookie.Value)
-	if !ok {
+	if !ok || c.Now().Sub(s.began) >= longestSession {
 		return nil, errNoSession
 	}
 	var now keyInfo
@@ -110,6 +138,9 @@ func (c *Console) session(r *http.Request) (*session, error) {
 	if errors.As(err, &p) && (p.Code == intents.Unauthorized || p.Code == intents.RBACForbidden) || err == nil && (now.Tenant != s.Tenant || now.User != s.User) {
 		c.sessions.Remove(s.id)
 		return nil, errNoSession
+	}
+	if err == nil && r.Header.Get("Accept") != "text/event-stream" { // a page that stays open is not used
+		c.prolong(w, s, cookie.Value)
 	}
 	return s, err
 }
@@ -120,8 +151,9 @@ func (c *Console) cookie(value string, seconds int) *http.Cookie {
 
 // entrance is the login page.
 type entrance struct {
-	Next    string
-	Problem *problem.Problem
+	Next      string
+	Providers []provider // at which people can sign in
+	Problem   *problem.Problem
 }
 
 // next returns the target of a login, which is always within the console.
@@ -142,17 +174,25 @@ func (c *Console) toLogin(w http.ResponseWriter, r *http.Request) {
 }
 
 func (c *Console) showLogin(w http.ResponseWriter, r *http.Request) {
-	c.render(w, r, http.StatusOK, "login", nil, entrance{Next: next(r.URL.Query().Get("next"))})
+	c.render(w, r, http.StatusOK, "login", nil, entrance{Next: next(r.URL.Query().Get("next")), Providers: c.providers()})
 }
 
 // login opens a session for the owner of an API key. Wrong keys count against their address.
 func (c *Console) login(w http.ResponseWriter, r *http.Request) {
-	s := &session{credentials: credentials{strings.TrimSpace(r.PostFormValue("key")), strings.TrimSpace(r.PostFormValue("user")), r.RemoteAddr, true, r.TLS != nil}}
-	var found keyInfo
+	s := &session{credentials: credentials{key: strings.TrimSpace(r.PostFormValue("key")), user: strings.TrimSpace(r.PostFormValue("user")), address: r.RemoteAddr, entering: true, secure: r.TLS != nil}}
 	to := next(r.PostFormValue("next"))
+	c.enter(w, r, s, to, func() {
+		http.Redirect(w, r, c.root+to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
+	})
+}
+
+// enter begins a session if the API takes its credentials, in place of the browser's last one, and
+// goes on.
+func (c *Console) enter(w http.ResponseWriter, r *http.Request, s *session, to string, then func()) {
+	var found keyInfo
 	if err := c.ask(r.Context(), s.credentials, http.MethodGet, "/v1/me", nil, &found); err != nil {
 		p := problem.FromError(err)
-		c.render(w, r, p.Status, "login", nil, entrance{to, p})
+		c.render(w, r, p.Status, "login", nil, entrance{to, c.providers(), p})
 		return
 	}
 	if old, err := r.Cookie(cookieName); err == nil {
@@ -162,7 +202,7 @@ func (c *Console) login(w http.ResponseWriter, r *http.Request) {
 	}
 	s.Tenant, s.User, s.entering = found.Tenant, found.User, false
 	http.SetCookie(w, c.cookie(c.begin(s), int(sessionLife.Seconds())))
-	http.Redirect(w, r, c.root+to, http.StatusSeeOther) //nolint:gosec // G710: next lets no other address pass
+	then()
 }
 
 func (c *Console) logout(q *request) (any, error) {

@@ -19,7 +19,8 @@ import (
 // sessions, and not those of others.
 func TestSessionShares(t *testing.T) {
 	now := time.Unix(1_790_000_000, 0)
-	s := &Console{sessions: ratelimit.NewRecent[*session](shares, sessionLife, func() time.Time { return now })}
+	clock := func() time.Time { return now }
+	s := &Console{Config: Config{Now: clock}, sessions: ratelimit.NewRecent[*session](shares, sessionLife, clock)}
 	other := s.begin(&session{credentials: credentials{key: "theirs"}, Tenant: "b"})
 	var last string
 	for i := range 3 * shares.Key {

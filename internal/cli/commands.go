@@ -108,6 +108,7 @@ func sections() []section {
 		}},
 		{"Tenants and people", []row{
 			{use: "tenant", short: "Create and list tenants, and set their data and roles", group: tenantRows},
+			{use: "login", short: "Sign in to a writ elsewhere, in any browser", make: loginCommand},
 			{use: "notify", short: "Test where people are told of approvals that wait for them", group: notifyRows},
 			{use: "user", short: "Set, list and erase users, and revoke their grants", group: userRows},
 			{use: "apikey", short: "Make, list and revoke API keys", group: apikeyRows},

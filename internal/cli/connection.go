@@ -51,6 +51,15 @@ func aim(cmd *cobra.Command, std IO) (target, error) {
 	if err != nil {
 		return t, malformed(err)
 	}
+	if key != nil && t.explicitURL() && t.Key.From != "--key" && t.Key.From != "WRIT_API_KEY" {
+		token, err := loginsOf(std).token(cmd.Context(), t.URL.Value)
+		if err != nil {
+			return t, err
+		}
+		if token != "" {
+			t.Key = setting{token, "writ login"}
+		}
+	}
 	cmd.SetContext(context.WithValue(cmd.Context(), targetKey{}, t))
 	for flag, s := range map[*pflag.Flag]setting{at: t.URL, data: t.Data, key: t.Key} {
 		if flag != nil && !flag.Changed {

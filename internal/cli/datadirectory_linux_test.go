@@ -20,7 +20,7 @@ import (
 var ownData = map[string]string{
 	"writ admin alerts test": "it reads the configuration alone", "writ admin cell begin": "a cell has none", "writ admin cell copy": "it makes one",
 	"writ admin cell create": "a cell has none", "writ admin cell status": "a cell has none",
-	"writ notify test": "it reads the configuration alone", "writ demo": "it makes one", "writ doctor": "it says so: script doctor", "writ admin keys init": "it makes one", "writ admin keys root sign": "there is none where the root key is",
+	"writ login": "it needs none", "writ notify test": "it reads the configuration alone", "writ demo": "it makes one", "writ doctor": "it says so: script doctor", "writ admin keys init": "it makes one", "writ admin keys root sign": "there is none where the root key is",
 	"writ admin restore": "it makes one", "writ admin sandbox run": "it needs a runtime",
 	"writ admin cell serve": "a process of a cell makes what it needs", "writ up": "it makes one",
 }

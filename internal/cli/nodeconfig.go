@@ -220,7 +220,10 @@ func people(c config.Config, log *slog.Logger) *openid.Providers {
 	}
 	var list []openid.Provider
 	for _, p := range c.OIDC {
-		one := openid.Provider{Issuer: p.Issuer}
+		one := openid.Provider{Issuer: p.Issuer, Client: openid.Client{ID: p.ClientID, Secret: p.ClientSecret, Scopes: p.Scopes}}
+		if len(p.Scopes) == 0 {
+			one.Client.Scopes = []string{"openid"}
+		}
 		for _, u := range p.Users {
 			one.Users = append(one.Users, openid.User{Subject: u.Subject, Tenant: cmp.Or(u.Tenant, "default"), User: u.User, Roles: u.Roles})
 		}

@@ -288,6 +288,16 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, header
 	return nil, e
 }
 
+// authorize sets the header of the key, which may be an access token: a JWT, as no API key is.
+func (c Client) authorize(h http.Header) {
+	switch {
+	case strings.Count(c.Key, ".") == 2:
+		h.Set("Authorization", "Bearer "+c.Key)
+	case c.Key != "":
+		h.Set("X-Api-Key", c.Key)
+	}
+}
+
 // send sends a request, whatever the answer is.
 func (c Client) send(ctx context.Context, method, path string, body []byte, header map[string]string) (*http.Response, error) {
 	if c.URL == "" {
@@ -298,9 +308,7 @@ func (c Client) send(ctx context.Context, method, path string, body []byte, head
 		return nil, err
 	}
 	req.Header.Set("Content-Type", "application/json")
-	if c.Key != "" {
-		req.Header.Set("X-Api-Key", c.Key)
-	}
+	c.authorize(req.Header)
 	for name, value := range header {
 		req.Header.Set(name, value)
 	}

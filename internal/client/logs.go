@@ -49,7 +49,9 @@ func (c Client) Stream(ctx context.Context, address, after string, follow bool, 
 		q.Set("follow", "false")
 	}
 	at := c.URL + u.Path[max(strings.LastIndex(u.Path, "/v1/logs/"), 0):] + "?" + q.Encode()
-	conn, resp, err := websocket.Dial(ctx, at, &websocket.DialOptions{HTTPClient: clientOf(c.URL), HTTPHeader: http.Header{"X-Api-Key": {c.Key}}}) //nolint:bodyclose // Dial has read and replaced it
+	header := http.Header{}
+	c.authorize(header)
+	conn, resp, err := websocket.Dial(ctx, at, &websocket.DialOptions{HTTPClient: clientOf(c.URL), HTTPHeader: header}) //nolint:bodyclose // Dial has read and replaced it
 	if err != nil {
 		return refusedStream(c.URL, resp, err)
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net"
 	"regexp"
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -13,8 +14,11 @@ import (
 
 // OIDC is one entry of oidc: an OpenID provider, and who its subjects are.
 type OIDC struct {
-	Issuer string     `yaml:"issuer"`
-	Users  []OIDCUser `yaml:"users"`
+	Issuer       string     `yaml:"issuer"`
+	ClientID     string     `yaml:"client_id"` // of writ, where people sign in; empty: they do not
+	ClientSecret string     `yaml:"client_secret"`
+	Scopes       []string   `yaml:"scopes"` // of a sign-in; empty: openid
+	Users        []OIDCUser `yaml:"users"`
 }
 
 // OIDCUser maps a subject to a user.
@@ -54,6 +58,10 @@ func (c Config) checkOIDC() error {
 			return fmt.Errorf("%s: issuer %q is not https://host[:port][/path], as the provider writes it in iss", at, p.Issuer)
 		case known[p.Issuer]:
 			return fmt.Errorf("%s: the issuer %s has another entry: write all users there", at, p.Issuer)
+		case p.ClientID == "" && (p.ClientSecret != "" || len(p.Scopes) > 0):
+			return fmt.Errorf("%s: client_secret and scopes go with client_id, by which the provider knows writ", at)
+		case len(p.Scopes) > 0 && !slices.Contains(p.Scopes, "openid"):
+			return fmt.Errorf("%s: scopes need openid", at)
 		case len(p.Users) == 0:
 			return fmt.Errorf("%s: users are missing: {sub, user, roles}", at)
 		}

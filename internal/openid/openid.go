@@ -24,6 +24,15 @@ import (
 type Provider struct {
 	Issuer string
 	Users  []User
+	// Client is writ as the provider knows it, where people sign in to the console or with the command
+	// line; the zero value: they do not.
+	Client Client
+}
+
+// Client of a provider.
+type Client struct {
+	ID, Secret string // Secret is empty for a public client
+	Scopes     []string
 }
 
 // User is the user that a subject is.
@@ -81,20 +90,18 @@ func (p *Providers) Issuers() (list []string) {
 // token's.
 func (p *Providers) AccessToken(ctx context.Context, token, audience string) (issuer string, u User, err error) {
 	var header struct{ Typ string }
-	var claims struct {
-		Issuer string `json:"iss"`
-	}
 	parts := strings.Split(token, ".")
-	if len(parts) != 3 || decode(parts[0], &header) != nil || decode(parts[1], &claims) != nil {
+	claimed, ok := issuerOf(parts)
+	if !ok || decode(parts[0], &header) != nil {
 		return "", u, errors.New("it is no signed JWT")
 	}
-	at := slices.IndexFunc(p.all, func(x *provider) bool { return x.Issuer == claims.Issuer })
+	at := p.index(claimed)
 	if at < 0 {
 		return "", u, errors.New("its issuer is none that the operator has named")
 	}
 	found, err := p.all[at].discover(ctx)
 	if err != nil {
-		p.log.WarnContext(ctx, "an OpenID provider does not answer", slog.String("issuer", claims.Issuer), slog.String("error", err.Error()))
+		p.log.WarnContext(ctx, "an OpenID provider does not answer", slog.String("issuer", claimed), slog.String("error", err.Error()))
 		return "", u, ErrUnavailable
 	}
 	verified, err := found.Verifier(&oidc.Config{ClientID: audience, SupportedSigningAlgs: algorithms, Now: p.now}).Verify(ctx, token)
@@ -111,6 +118,28 @@ func (p *Providers) AccessToken(ctx context.Context, token, audience string) (is
 	}
 	p.log.WarnContext(ctx, "a token is valid, and no user is mapped to its subject", slog.String("issuer", verified.Issuer), slog.String("sub", verified.Subject))
 	return "", u, ErrUnknown
+}
+
+// issuerOf is the issuer that a JWT claims.
+func issuerOf(parts []string) (string, bool) {
+	var claims struct {
+		Issuer string `json:"iss"`
+	}
+	ok := len(parts) == 3 && decode(parts[1], &claims) == nil
+	return claims.Issuer, ok
+}
+
+func (p *Providers) index(issuer string) int {
+	return slices.IndexFunc(p.all, func(x *provider) bool { return x.Issuer == issuer })
+}
+
+// Names reports whether a token claims to be of one of the providers. Nothing of it is verified.
+func (p *Providers) Names(token string) bool {
+	if p == nil {
+		return false
+	}
+	issuer, ok := issuerOf(strings.Split(token, "."))
+	return ok && p.index(issuer) >= 0
 }
 
 // isAccess refuses ID tokens and the like. An access token says so by its type (RFC 9068). Providers

@@ -2,6 +2,7 @@
 package oauthtest
 
 import (
+	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
 	"encoding/base64"
@@ -14,7 +15,8 @@ import (
 	"time"
 )
 
-// Issuer is an authorization server (OAuth 2.1, RFC 7009, 7591, 8414, 8693, 9207). Whoever comes to it is logged in
+// Issuer is an authorization server (OAuth 2.1, RFC 7009, 7591, 8414, 8628, 8693, 9068, 9207), and an
+// OpenID provider for clients that ask for the scope openid. Whoever comes to it is logged in
 // as Account.
 type Issuer struct {
 	*httptest.Server
@@ -27,12 +29,15 @@ type Issuer struct {
 	tokens  map[string]grant      // in force
 	issued  []string              // all secrets that were ever issued
 	asked   map[string]int        // requests by grant type
+	devices map[string]*device    // by code
+	key     ed25519.PrivateKey    // of JWTs
 }
 
 // grant is what a token stands for.
 type grant struct {
 	Account, Resource string
-	refreshes         bool
+	client, nonce     string
+	refreshes, openid bool
 	until             time.Time
 }
 
@@ -51,6 +56,7 @@ func NewIssuer(t testing.TB) *Issuer {
 	m.HandleFunc("GET /authorize", i.authorize)
 	m.HandleFunc("POST /token", i.token)
 	m.HandleFunc("POST /revoke", func(_ http.ResponseWriter, r *http.Request) { i.Revoke(r.FormValue("token")) })
+	i.openID(m)
 	i.Server = httptest.NewServer(m)
 	i.names = i.URL
 	t.Cleanup(func() {
@@ -131,6 +137,7 @@ func (i *Issuer) metadata(w http.ResponseWriter, _ *http.Request) {
 		"issuer": i.URL, "authorization_endpoint": i.URL + "/authorize", "token_endpoint": i.URL + "/token", "registration_endpoint": i.URL + "/register",
 		"revocation_endpoint": i.URL + "/revoke", "code_challenge_methods_supported": []string{"S256"}, "response_types_supported": []string{"code"},
 		"token_endpoint_auth_methods_supported": []string{"client_secret_post", "none"}, "authorization_response_iss_parameter_supported": true,
+		"jwks_uri": i.URL + "/jwks", "device_authorization_endpoint": i.URL + "/device", "id_token_signing_alg_values_supported": []string{"EdDSA"},
 	})
 }
 
@@ -170,7 +177,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 			answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 			return
 		}
-		g.Account = q.Get("account")
+		g.Account, g.client, g.nonce, g.openid = q.Get("account"), q.Get("client_id"), q.Get("nonce"), isOpenID(q.Get("scope"))
 	case "refresh_token":
 		old, ok := i.tokens[r.FormValue("refresh_token")]
 		delete(i.tokens, r.FormValue("refresh_token")) // each is good once
@@ -178,7 +185,15 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 			answer(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant"})
 			return
 		}
-		g.Account = old.Account
+		g.Account, g.client, g.openid = old.Account, old.client, old.openid
+	case "urn:ietf:params:oauth:grant-type:device_code":
+		d := i.devices[r.FormValue("device_code")]
+		if d == nil || !d.agreed {
+			answer(w, http.StatusBadRequest, map[string]string{"error": map[bool]string{true: "invalid_grant", false: "authorization_pending"}[d == nil]})
+			return
+		}
+		delete(i.devices, r.FormValue("device_code"))
+		g = d.grant
 	case "client_credentials":
 		if r.FormValue("client_secret") != "hush-hush" {
 			answer(w, http.StatusUnauthorized, map[string]string{"error": "invalid_client"})
@@ -193,12 +208,18 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	}
 	g.until = time.Now().Add(i.life)
 	access := "at_" + rand.Text()
+	if g.openid {
+		access = i.sign("at+jwt", map[string]any{"sub": g.Account, "aud": g.Resource, "client_id": g.client, "exp": g.until.Unix(), "jti": rand.Text()})
+	}
 	i.tokens[access] = g
 	i.issued = append(i.issued, access)
 	out := map[string]any{"access_token": access, "token_type": "Bearer", "expires_in": int(i.life.Seconds()), "issued_token_type": "urn:ietf:params:oauth:token-type:access_token"} //nolint:gosec // G101: made up
+	if g.openid {
+		out["id_token"] = i.sign("JWT", map[string]any{"sub": g.Account, "aud": g.client, "nonce": g.nonce, "exp": g.until.Unix()})
+	}
 	if again {
 		refresh := "rt_" + rand.Text()
-		i.tokens[refresh] = grant{Account: g.Account, refreshes: true}
+		i.tokens[refresh] = grant{Account: g.Account, client: g.client, openid: g.openid, refreshes: true}
 		i.issued = append(i.issued, refresh)
 		out["refresh_token"] = refresh
 	}
