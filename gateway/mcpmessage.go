@@ -109,4 +109,3 @@ func (c *mcpCall) said(reply runReply) *wire.CallToolResult {
 	done := (agent == "" || agent == agents.Planner) && reply.Status == string(catalog.PlanComplete)
 	return ownResult(map[string]any{"content": cmp.Or(reply.Response, string(reply.Data), reply.Status), "workflow_complete": done || reply.WorkflowComplete})
 }
-

@@ -96,7 +96,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 		return c.read(ctx, input, meta)
 	}
 	ctx = context.WithValue(ctx, toolKey{}, t)
-	req := c.request(cmp.Or(t.declared, name), input, meta)
+	req := c.request(t.Declared(), input, meta)
 	q := &patience{limit: cmp.Or(c.src.Timeouts[name], c.opt.Timeout)}
 	token, end := c.asides.during(meta.Owner, pendingCall{cmp.Or(meta.Log, c.log), meta.OnMessage, func(p bus.Progress) {
 		q.renew()
@@ -124,6 +124,10 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	}
 	got, err := t.accept(ctx, res)
 	if got != nil {
+		if name == FindTool {
+			names, _ := Candidates(got)
+			c.Know(names...)
+		}
 		got.Proof = c.proof("answer", meta)
 		if hide := c.opt.Hide; hide != nil { // nothing of a token reaches a model
 			got.Data, got.Text = []byte(hide(string(got.Data))), hide(got.Text)

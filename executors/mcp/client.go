@@ -47,6 +47,7 @@ type Client struct {
 	conn   *conn          // nil: connect before the next use
 	open   map[*conn]bool // conn, and older ones with calls in flight
 	tools  map[string]*tool
+	named  []string // skills that the server named, and need not list
 	closed bool
 
 	closing sync.WaitGroup // connections being closed

@@ -86,6 +86,13 @@ func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
 		}
 		return false
 	})
+	if list, failed = c.serviceSkills(ctx, list); failed != nil {
+		return nil, failed
+	}
+	clear(known)
+	for _, t := range list {
+		known[t.Name] = t
+	}
 	c.mu.Lock()
 	if c.conn == cn {
 		c.tools = known

@@ -28,6 +28,10 @@ type Manifest struct {
 	// effect only when somebody approves them.
 	Annotations json.RawMessage
 	Hints
+	// Of a skill that a service loads: how it says that it runs the skill, and where. Empty: it does
+	// not say. writ calls the skill at the service, and waits for the answer.
+	ExecutionMode, Endpoint string
+
 	Server string // whose tool it is, see Source.Server: for the digest only
 
 	digest string // computed when the tool was read; empty: Digest computes it
@@ -61,7 +65,8 @@ const maxName = 128 - 1 - maxServerName
 //
 //	{"annotations":…,"description":…,"input_schema":…,"name":…,"output_schema":…,"server":{"name":…,"origin":…}}
 //
-// with null for what is not declared. White space and the order of members, and of the values of
+// with null for what is not declared, and with execution_mode and endpoint if a Skill Service gives
+// them. White space and the order of members, and of the values of
 // required, enum and type in schemas, do not matter. Any other change is another version, which needs approval, as is the same tool of another server. The
 // digest of a manifest without one meaning is empty.
 func (m *Manifest) Digest() string {
@@ -74,8 +79,10 @@ func (m *Manifest) Digest() string {
 		InputSchema  json.RawMessage `json:"input_schema"`
 		OutputSchema json.RawMessage `json:"output_schema"`
 		Annotations  json.RawMessage `json:"annotations"`
+		Mode         string          `json:"execution_mode,omitempty"`
+		Endpoint     string          `json:"endpoint,omitempty"`
 		Server       json.RawMessage `json:"server,omitempty"`
-	}{cmp.Or(m.declared, m.Name), m.Description, ordered(m.InputSchema), ordered(m.OutputSchema), m.Annotations, json.RawMessage(m.Server)})
+	}{m.Declared(), m.Description, ordered(m.InputSchema), ordered(m.OutputSchema), m.Annotations, m.ExecutionMode, m.Endpoint, json.RawMessage(m.Server)})
 	if err != nil {
 		return ""
 	}
@@ -141,6 +148,9 @@ func withoutNumbers(v any, pointer string, numbers map[string]string) any {
 	return v
 }
 
+// Declared is the name by which the server knows the tool.
+func (m *Manifest) Declared() string { return cmp.Or(m.declared, m.Name) }
+
 // tool is a manifest with the schema of its output (nil: none declared).
 type tool struct {
 	Manifest
@@ -169,6 +179,8 @@ func (t *tool) read(raw json.RawMessage) error {
 		InputSchema  json.RawMessage `json:"inputSchema"`
 		OutputSchema json.RawMessage `json:"outputSchema"`
 		Annotations  json.RawMessage
+		Mode         any `json:"executionMode"` // of a Skill Service, as the next
+		Endpoint     any
 		NotOffered   string `json:"notOffered"` // of operationTool
 	}
 	if err := json.Unmarshal(raw, &in); err != nil {
@@ -185,6 +197,13 @@ func (t *tool) read(raw json.RawMessage) error {
 		yes := true // the worst, since what it says cannot be known
 		t.Hints = Hints{DestructiveHint: &yes}
 		t.unchecked("annotations: they are malformed, and say nothing")
+	}
+	if in.Mode != nil {
+		t.ExecutionMode = textOf(in.Mode)
+	}
+	if in.Endpoint != nil {
+		t.Endpoint = textOf(in.Endpoint)
+		t.unchecked("endpoint: writ calls the skill at its service, not at " + visible.Line(t.Endpoint, maxName))
 	}
 	if in.NotOffered != "" {
 		return &Error{Kind: ErrNotOffered, Tool: t.Name, Reason: visible.Line(in.NotOffered, maxReason)}

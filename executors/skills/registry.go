@@ -138,6 +138,7 @@ func (r *Registry) Find(ctx context.Context, who intents.Principal, pin intents.
 	answers := make(chan answer, len(servers))
 	for _, one := range servers {
 		r.working.Go(func() {
+			one.know(pin)
 			skills, err := r.list(ctx, one, 0)
 			if err != nil {
 				skills = one.inherited()
@@ -282,7 +283,7 @@ func (r *Registry) listNow(s *server) ([]Skill, error) {
 	own := 0
 	for _, m := range tools {
 		switch m.Name {
-		case findTool, loadTool:
+		case mcp.FindTool, mcp.LoadTool:
 			own++
 		default:
 			skills = append(skills, Skill{Manifest: m, Server: s.name, server: s})
@@ -351,6 +352,9 @@ func (s *server) resting(now time.Time) error {
 func (s *server) known(now time.Time, age time.Duration) ([]Skill, bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
+	if s.service && age > 0 {
+		age = serviceAge
+	}
 	since := now.Sub(s.listed)
 	return s.skills, !s.listed.IsZero() && since >= 0 && since < age
 }

@@ -108,6 +108,7 @@ const (
 	shortDescription = 1 << 10
 	longDescription  = 16 << 10
 	endpointName     = 128
+	modeName         = 32
 	defaultFound     = 20
 )
 
@@ -139,12 +140,13 @@ func (s *skills) find(ctx context.Context, o *executors.Intent, args catalog.Ski
 	if !args.Related {
 		sharing = len(ranked)
 	}
-	for _, skill := range s.preferred(ctx, o, ranked, sharing, args.Query) {
+	found, notes := s.candidates(ctx, o, ranked, sharing, args.Query)
+	for _, skill := range found {
 		if len(hits) < args.Limit {
 			hits = append(hits, catalog.SkillHit{Name: ids[skill.Digest()], Description: visible.Cut(visible.Prose(skill.Description), shortDescription)})
 		}
 	}
-	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits}}, nil
+	return &executors.Result{Value: catalog.SkillFindResult{Skills: hits, Notes: notes}}, nil
 }
 
 // load describes one or several pinned skills and names those that cannot be described now. The
@@ -187,7 +189,7 @@ func (s *skills) manifest(ctx context.Context, o *executors.Intent, name string)
 	}
 	return catalog.Manifest{
 		Name: pin.Skill, Description: visible.Cut(visible.Prose(skill.Description), longDescription),
-		InputSchema: schemas.Tolerate(skill.InputSchema).Shown, OutputSchema: shownOutput(skill.OutputSchema), ExecutionMode: "sync",
+		InputSchema: schemas.Tolerate(skill.InputSchema).Shown, OutputSchema: shownOutput(skill.OutputSchema), ExecutionMode: visible.Line(cmp.Or(skill.ExecutionMode, "sync"), modeName),
 		Endpoint: visible.Cut(serverOf(skill, pin), endpointName), Digest: pin.Digest, Effect: catalog.Effect(pin.Effect), Destructive: skill.Destroys(), WireName: pin.Name,
 	}, nil
 }

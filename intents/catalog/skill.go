@@ -45,6 +45,7 @@ type SkillHit struct {
 // SkillFindResult is the result of skill.find, best first; only pinned skills.
 type SkillFindResult struct {
 	Skills []SkillHit `json:"skills"`
+	Notes  []string   `json:"notes,omitempty"` // Skill Services that did not rank their skills
 }
 
 // MaxLoaded is how many skills one skill.load loads at most.
@@ -70,7 +71,7 @@ type Manifest struct {
 	Description   string          `json:"description"`
 	InputSchema   json.RawMessage `json:"input_schema"`
 	OutputSchema  json.RawMessage `json:"output_schema,omitempty"`
-	ExecutionMode string          `json:"execution_mode"` // sync
+	ExecutionMode string          `json:"execution_mode"` // as its Skill Service says, or sync; writ waits for the answer
 	Endpoint      string          `json:"endpoint"`       // the server's name, never an address
 	Digest        string          `json:"digest"`
 	Effect        Effect          `json:"effect"`
