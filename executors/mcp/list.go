@@ -91,7 +91,9 @@ func (c *Client) listOnce(ctx context.Context) ([]*tool, *Error) {
 	}
 	clear(known)
 	for _, t := range list {
-		known[t.Name] = t
+		if t.Name != "" {
+			known[t.Name] = t
+		}
 	}
 	c.mu.Lock()
 	if c.conn == cn {

@@ -12,6 +12,8 @@ import (
 	"sync/atomic"
 
 	"golang.org/x/sync/errgroup"
+
+	"aob.dev/writ/intents/catalog"
 )
 
 // The tools of a Skill Service, a server that has both: find_relevant_skills {query} and load_skill
@@ -43,14 +45,19 @@ func (c *Client) Know(names ...string) {
 // to load is no skill.
 func (c *Client) serviceSkills(ctx context.Context, list []*tool) ([]*tool, *Error) {
 	var own, skills []*tool
+	tools := 0
 	for _, t := range list {
-		if t.Name == FindTool || t.Name == LoadTool {
+		switch t.Name {
+		case FindTool, LoadTool:
+			tools++
 			own = append(own, t)
-		} else {
+		case catalog.ReadSkill:
+			own = append(own, t)
+		default:
 			skills = append(skills, t)
 		}
 	}
-	if len(own) != 2 {
+	if tools != 2 {
 		return list, nil
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
@@ -110,12 +117,15 @@ func (c *Client) askService(ctx context.Context, name string, input any) (res *R
 	req, q := c.request(name, raw, CallMeta{}), &patience{limit: c.opt.Timeout}
 	var got toolResult
 	if failed = c.attempt(ctx, true, func() (e *Error) {
-		got, e = c.callOnce(ctx, req, q)
+		var forgotten bool
+		if got, forgotten, e = c.send(ctx, req, q, true); forgotten {
+			got, _, e = c.send(ctx, req, q, true)
+		}
 		return e
 	}); failed != nil {
 		return nil, failed
 	}
-	res, err := (&tool{Manifest: Manifest{Name: name}}).accept(ctx, got, true)
+	res, err := (&tool{Manifest: Manifest{Name: name}}).accept(ctx, got)
 	if err != nil {
 		return nil, asError(err)
 	}
