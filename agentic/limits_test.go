@@ -13,6 +13,7 @@ import (
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/agentic/model"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/state/agents"
 )
@@ -54,6 +55,49 @@ func TestLimits(t *testing.T) {
 			}
 			if last := all[len(all)-1].Tools; tt.calls == 3 && (len(last) != 1 || last[0].Name != "end") {
 				t.Errorf("the last request offers %+v", last)
+			}
+		})
+	}
+}
+
+// TestFailsAgain: a call that fails three times, with no success between, ends the work like a limit.
+// What a model was told to repeat later is no failure.
+func TestFailsAgain(t *testing.T) {
+	look, other, fine, end := call("look", map[string]int{"n": 1}), call("look", map[string]int{"n": 2}), call("fine", struct{}{}), call("end", struct{}{})
+	for name, tt := range map[string]struct {
+		code    intents.Code
+		replies []any
+		calls   int
+	}{
+		"one call":               {intents.ExecutorFailed, []any{look, look, look, end}, 4},
+		"in turn with another":   {intents.ExecutorFailed, []any{look, other, look, other, look, end}, 6},
+		"refused":                {intents.PolicyDenied, []any{look, look, look, end}, 4},
+		"an unknown tool":        {intents.OK, []any{call("no", struct{}{}), call("no", struct{}{}), call("no", struct{}{}), end}, 4},
+		"successes between":      {intents.ExecutorFailed, []any{look, look, fine, look, look, end}, 6},
+		"other arguments":        {intents.ExecutorFailed, []any{look, look, other, other, end}, 5},
+		"only to wait":           {intents.RateLimited, []any{look, look, look, look, end}, 5},
+		"beside one that works":  {intents.ExecutorFailed, []any{[]model.Call{look, fine}, []model.Call{look, fine}, []model.Call{look, fine}, []model.Call{look, fine}, end}, 5},
+		"and then for ever more": {intents.ExecutorFailed, []any{look}, 4},
+	} {
+		t.Run(name, func(t *testing.T) {
+			a, err := agents.New(agents.Agent{Name: "a", Description: "d"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			offer := func(name string, output bool, err error) *tool {
+				return newTool(tool{
+					Tool: model.Tool{Name: name, Schema: json.RawMessage(`{"type":"object","properties":{"n":{}}}`)}, output: output,
+					call: func(context.Context, string, json.RawMessage) (any, error) { return "done", err },
+				})
+			}
+			failed := &IntentError{Type: "skill.call", Answer: &intents.Answer{Code: tt.code, Reason: "no"}}
+			m := says(map[string][]any{"a": tt.replies})
+			l := loop{model: m, log: slog.New(slog.DiscardHandler), agent: a, req: model.Request{Agent: "a"}, tools: []*tool{offer("look", false, failed), offer("fine", false, nil), offer("end", true, nil)}}
+			if _, err := l.run(t.Context()); err != nil && (len(tt.replies) > 1 || !errors.Is(err, errAgain)) {
+				t.Errorf("got %v", err)
+			}
+			if n := len(m.requests("a")); n != tt.calls {
+				t.Errorf("%d requests, want %d", n, tt.calls)
 			}
 		})
 	}

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
 	"strings"
@@ -40,11 +41,12 @@ type loop struct {
 	used     []catalog.Usage
 	before   int // tokens that earlier tasks used
 	requests int
-	mistaken int          // calls of outputs with errors
-	labels   int          // results that have a label
-	replies  int          // replies with calls, including earlier tasks
-	recalled int          // index of the message of an earlier task's latest reply
-	short    map[int]bool // indices of messages whose result was shortened
+	mistaken int            // calls of outputs with errors
+	labels   int            // results that have a label
+	replies  int            // replies with calls, including earlier tasks
+	recalled int            // index of the message of an earlier task's latest reply
+	short    map[int]bool   // indices of messages whose result was shortened
+	failed   map[string]int // how often each call has failed since one succeeded
 
 	now  func() time.Time // for busy; nil: time.Now
 	busy time.Duration    // spent in the model and the calls
@@ -62,11 +64,13 @@ type loop struct {
 var (
 	errNoOutput = errors.New("the model did not use its tools")
 	errLimit    = errors.New("the limit of the agent was reached")
+	errAgain    = fmt.Errorf("%w: one call failed %d times", errLimit, maxFailures)
 )
 
 const (
 	sideBySide  = 8   // concurrent calls of one reply
 	corrections = 2   // how often an output, or a reply without a call, is corrected
+	maxFailures = 3   // of one and the same call, with no other success between
 	maxDropped  = 100 // asks beyond the cap that are reported
 )
 
@@ -101,8 +105,34 @@ func (l *loop) run(ctx context.Context) (string, error) {
 		if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
 			return "", err
 		}
+		if l.failsAgain() {
+			return l.last(ctx, errAgain)
+		}
 	}
-	return l.last(ctx)
+	return l.last(ctx, errLimit)
+}
+
+// noteFailures counts failed calls by what the model wrote. What passes by itself is no failure: the
+// model was told when to call again.
+func (l *loop) noteFailures(calls []model.Call, errs []error) {
+	if slices.Contains(errs, nil) || l.failed == nil {
+		l.failed = make(map[string]int)
+	}
+	for i, c := range calls {
+		if errs[i] != nil && !passes(codeOf(errs[i])) {
+			l.failed[c.Name+" "+c.Arguments]++
+		}
+	}
+}
+
+// failsAgain reports whether a call has failed so often that the model would repeat it to its limit.
+func (l *loop) failsAgain() bool {
+	for _, n := range l.failed {
+		if n >= maxFailures {
+			return true
+		}
+	}
+	return false
 }
 
 // withdraw takes back what was shown of the reply.
@@ -124,17 +154,17 @@ func (l *loop) nextReply(ctx context.Context) (*model.Response, error) {
 	return reply, nil
 }
 
-// last gives an agent that has reached its limits one more request, with its outputs alone, so
-// that it can say what was done and what was not. If it ends with a text it keeps its tools, which
+// last gives an agent that may not go on one more request, with its outputs alone, so that it can
+// say what was done and what was not. If it ends with a text it keeps its tools, which
 // it may not call: servers refuse a conversation with calls of tools that are not there.
-func (l *loop) last(ctx context.Context) (string, error) {
+func (l *loop) last(ctx context.Context, why error) (string, error) {
 	end, tools := "Answer now", l.tools
 	if l.text {
 		l.req.Choice = model.ChoiceNone
 	} else {
 		end, tools = "End now with "+l.outputs(), l.outputTools()
 	}
-	l.say("No more work is possible: your limit is reached. " + end + ": what was done, and what was not.")
+	l.say("No more work is possible: " + why.Error() + ". " + end + ": what was done, and what was not.")
 	reply, err := l.respond(ctx, tools)
 	switch {
 	case err != nil:
@@ -142,12 +172,12 @@ func (l *loop) last(ctx context.Context) (string, error) {
 	case l.text && strings.TrimSpace(reply.Text) != "":
 		return reply.Text, nil
 	case l.text:
-		return "", errLimit
+		return "", why
 	}
 	if ended, err := l.carryOut(ctx, reply.Calls); ended || err != nil {
 		return "", err
 	}
-	return "", errLimit
+	return "", why
 }
 
 func (l *loop) offer(tools []*tool) {
