@@ -105,14 +105,18 @@ func (g *Gateway) answerPrompt(c *gin.Context, who caller, r openaiRequest, prom
 	if err := json.Unmarshal(made.Usage, &used); err != nil {
 		return err
 	}
+	text, err := r.format.write(made.Text, true)
+	if err != nil {
+		return err
+	}
 	t.plan = t.id // the id of the answer
 	d := dialectOf(t, newSSE(c.Writer), r)
 	if !r.Stream {
-		c.JSON(http.StatusOK, d.whole(made.Text, runReply{}, total(used)))
+		c.JSON(http.StatusOK, d.whole(text, runReply{}, total(used)))
 		return nil
 	}
 	d.begin()
-	d.say(made.Text)
+	d.say(text)
 	d.end(runReply{}, total(used))
 	return nil
 }

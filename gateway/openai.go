@@ -104,15 +104,13 @@ type openaiRequest struct {
 	StreamOptions struct {
 		IncludeUsage bool `json:"include_usage"`
 	} `json:"stream_options"`
+	format  *answerFormat // nil: plain text
+	ignored []string      // members that the answer does without
 }
 
 // notServed are members that request features that an answer would not have.
 var notServed = []struct{ name, why string }{
-	{"tools", "an agent has tools of its own: leave tools out, and have an operator approve skills for it (writ skill approve); or call skills yourself, at " + routeMCP},
-	{"functions", "an agent has tools of its own: leave functions out"},
 	{"n", "there is one answer"},
-	{"response_format", "answers are text"},
-	{"text/format", "answers are text"},
 	{"previous_response_id", "no response is kept; name the session in the header x-session-id"},
 	{"conversation", "no conversation is kept here; name the session in the header x-session-id"},
 	{"background", "an answer is waited for"},
@@ -125,7 +123,7 @@ func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 		err = misfit(json.Unmarshal(doc, &r))
 	}
 	if err == nil {
-		err = served(doc)
+		err = r.features(doc)
 	}
 	if err == nil && r.Model == "" {
 		err = problem.New(intents.NotFound, "/model", "names no agent; GET "+routeModels+" lists them")
@@ -146,19 +144,38 @@ func readOpenAI(c *gin.Context) (r openaiRequest, q turnRequest, err error) {
 	return r, q, err
 }
 
-// served refuses requests for features that an answer would not have.
-func served(doc []byte) error {
+// features reads the form of the answer, and refuses requests for what an answer would not have.
+func (r *openaiRequest) features(doc []byte) (err error) {
 	var members map[string]json.RawMessage
 	var text struct{ Format json.RawMessage }
 	_ = json.Unmarshal(doc, &members)          // an object: it was read already
 	_ = json.Unmarshal(members["text"], &text) // without a format, answers are text
-	members["text/format"] = text.Format
+	asks := func(name string) bool {
+		switch string(members[name]) { // canonical
+		case "", "null", "false", "1", "[]", `""`, `"auto"`, `"none"`:
+			return false
+		}
+		return true
+	}
 	for _, m := range notServed {
-		switch string(members[m.name]) { // canonical
-		case "", "null", "false", "1", "[]", `""`, `{"type":"text"}`:
-		default:
+		if asks(m.name) {
 			return problem.New(intents.SchemaInvalid, "/"+m.name, m.why)
 		}
 	}
-	return nil
+	for name, must := range map[string]string{"tools": "tool_choice", "functions": "function_call"} {
+		if asks(name) && asks(must) {
+			return problem.New(intents.SchemaInvalid, "/"+must, "an agent calls tools of its own, and none of the client: leave "+must+" out, and have an operator approve skills for it (writ skill approve); or call skills yourself, at "+routeMCP)
+		}
+		if asks(name) {
+			r.ignored = append(r.ignored, name)
+		}
+	}
+	slices.Sort(r.ignored)
+	if r.format, err = readFormat(members["response_format"], "/response_format"); err == nil && r.format == nil {
+		r.format, err = readFormat(text.Format, "/text/format")
+	}
+	if r.format != nil {
+		r.Instructions = r.format.asks + "\n" + r.Instructions
+	}
+	return err
 }

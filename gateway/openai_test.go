@@ -349,10 +349,12 @@ func TestOpenAIRefusals(t *testing.T) {
 		{"/v1/chat/completions", `{"model":7,` + user + `}`, intents.SchemaInvalid, "model"},
 		{"/v1/chat/completions", `{"model":"gpt-4",` + user + `}`, intents.NotFound, "model"},
 		{"/v1/chat/completions", `{` + user + `}`, intents.NotFound, "model"},
-		{"/v1/chat/completions", `{"model":"planner",` + user + `,"tools":[{"type":"function"}]}`, intents.SchemaInvalid, "tools"},
-		{"/v1/chat/completions", `{"model":"planner",` + user + `,"functions":[{"name":"f"}]}`, intents.SchemaInvalid, "functions"},
+		{"/v1/chat/completions", `{"model":"planner",` + user + `,"tools":[{"type":"function"}],"tool_choice":"required"}`, intents.SchemaInvalid, "tool_choice"},
+		{"/v1/chat/completions", `{"model":"planner",` + user + `,"functions":[{"name":"f"}],"function_call":{"name":"f"}}`, intents.SchemaInvalid, "function_call"},
 		{"/v1/chat/completions", `{"model":"planner",` + user + `,"n":2}`, intents.SchemaInvalid, "n"},
-		{"/v1/chat/completions", `{"model":"planner",` + user + `,"response_format":{"type":"json_object"}}`, intents.SchemaInvalid, "response_format"},
+		{"/v1/chat/completions", `{"model":"planner",` + user + `,"response_format":{"type":"grammar"}}`, intents.SchemaInvalid, "response_format"},
+		{"/v1/chat/completions", `{"model":"planner",` + user + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"pattern":"("}}}}`, intents.SchemaInvalid, "response_format"},
+		{"/v1/chat/completions", `{"model":"planner",` + user + `,"response_format":{"type":"json_schema","json_schema":{"schema":{"title":"` + strings.Repeat("x", maxAnswerSchema) + `"}}}}`, intents.SchemaInvalid, "response_format"},
 		{"/v1/chat/completions", `{"model":"planner","messages":[]}`, intents.SchemaInvalid, "messages"},
 		{"/v1/chat/completions", `{"model":"planner","messages":[{"role":"system","content":"x"}]}`, intents.SchemaInvalid, "messages"},
 		{"/v1/chat/completions", `{"model":"planner","messages":[{"role":"user","content":""}]}`, intents.SchemaInvalid, "messages.0.content"},
@@ -365,7 +367,7 @@ func TestOpenAIRefusals(t *testing.T) {
 		{"/v1/responses", `{"model":"planner","input":"x","conversation":"c1"}`, intents.SchemaInvalid, "conversation"},
 		{"/v1/responses", `{"model":"planner","input":"x","background":true}`, intents.SchemaInvalid, "background"},
 		{"/v1/responses", `{"model":"planner","input":"x","text":{"format":{"type":"json_schema"}}}`, intents.SchemaInvalid, "text.format"},
-		{"/v1/responses", `{"model":"planner","input":"x","tools":[{"type":"web_search"}]}`, intents.SchemaInvalid, "tools"},
+		{"/v1/responses", `{"model":"planner","input":"x","tools":[{"type":"web_search"}],"tool_choice":{"type":"web_search"}}`, intents.SchemaInvalid, "tool_choice"},
 	} {
 		w.refusedOpenAI("POST", c.path, c.body, bearer(), c.code, c.param)
 	}

@@ -40,7 +40,8 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 			return err
 		}
 		defer g.hungUp(c.Request.Context(), t)
-		s := speech{out: newSSE(c.Writer), reply: &reply}
+		reply.Ignored = r.ignored
+		s := speech{out: newSSE(c.Writer), reply: &reply, quiet: r.format != nil}
 		s.dialect = dialectOf(t, s.out, r)
 		wait, take := g.pace.wait, reply.take
 		if r.Stream {
@@ -59,7 +60,17 @@ func (g *Gateway) openai(dialectOf func(turn, *sse, openaiRequest) dialect) func
 		} else if r.Stream {
 			s.report(reply.words())
 		}
-		text, used := reply.words(), g.used(c, t)
+		used := g.used(c, t)
+		text, err := r.format.write(reply.words(), reply.Status == string(catalog.PlanComplete))
+		if err != nil {
+			if r.Stream {
+				s.fail(edge.Stopped(c.Request.Context(), err))
+			}
+			return err
+		}
+		if r.Stream && r.format != nil {
+			s.say(text)
+		}
 		reply.Response = "" // the remaining members beside the text
 		if r.Stream {
 			s.end(reply, used)
@@ -113,6 +124,7 @@ type speech struct {
 	reply *runReply
 	text  string // current text
 	ended bool   // earlier text is no part of the answer
+	quiet bool   // the text is said in another form when it is complete
 }
 
 // take handles a frame and reports whether more are expected.
@@ -142,7 +154,7 @@ func (s *speech) take(e event) bool {
 }
 
 func (s *speech) report(text string) {
-	if text == "" {
+	if text == "" || s.quiet {
 		return
 	}
 	if s.ended {

@@ -53,6 +53,8 @@ type runReply struct {
 	AgentID  string `json:"agent_id,omitempty"`
 	Decision string `json:"decision,omitempty"`
 
+	Ignored []string `json:"ignored,omitempty"` // members of the request that the answer does without
+
 	WorkflowComplete bool `json:"workflow_complete,omitempty"` // a remote agent has completed the purpose of the session, and the session is closed
 }
 

@@ -31,7 +31,7 @@ func TestIntegrationOpenAIClients(t *testing.T) {
 		"models": []any{agents.Planner, "dreaming-agent", "general", "sample-agent"}, "completion": whole, "chunks": whole, "helper": hello,
 		"response": []any{hello, "completed", true}, "events": hello,
 		"refusals": map[string]any{
-			"key": []any{"UNAUTHORIZED", nil}, "model": []any{"NOT_FOUND", "model"}, "tools": []any{"SCHEMA_INVALID", "tools"},
+			"key": []any{"UNAUTHORIZED", nil}, "model": []any{"NOT_FOUND", "model"}, "tools": []any{"SCHEMA_INVALID", "tool_choice"},
 		},
 	}
 	for _, c := range []struct {

@@ -27,7 +27,7 @@ out.events = (await client.responses.stream({ model: 'planner', input: messages.
 for (const [name, kind, call] of [
   ['key', OpenAI.AuthenticationError, () => new OpenAI({ baseURL: url, apiKey: 'wrong' }).models.list()],
   ['model', OpenAI.NotFoundError, () => client.chat.completions.create({ model: 'gpt-4', messages })],
-  ['tools', OpenAI.BadRequestError, () => client.chat.completions.create({ model: 'planner', messages, tools: [{ type: 'function', function: { name: 'f', parameters: {} } }] })],
+  ['tools', OpenAI.BadRequestError, () => client.chat.completions.create({ model: 'planner', messages, tools: [{ type: 'function', function: { name: 'f', parameters: {} } }], tool_choice: 'required' })],
 ]) {
   try {
     await call()

@@ -36,7 +36,7 @@ for name, error, call in [
     ("key", openai.AuthenticationError, lambda: openai.OpenAI(base_url=url, api_key="wrong").models.list()),
     ("model", openai.NotFoundError, lambda: client.chat.completions.create(model="gpt-4", messages=ask)),
     ("tools", openai.BadRequestError, lambda: client.chat.completions.create(
-        model="planner", messages=ask, tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}])),
+        model="planner", messages=ask, tools=[{"type": "function", "function": {"name": "f", "parameters": {}}}], tool_choice="required")),
 ]:
     try:
         call()
