@@ -13,17 +13,13 @@ func codesPage() []byte {
 	var b bytes.Buffer
 	b.WriteString("# Codes\n\n" + generated)
 	b.WriteString("A code says why an intent was refused, or how it ended. The set is closed. HTTP bodies (RFC 9457, member `code`), records,\n" +
-		"metrics and `--json` have the same string. Each line has the HTTP status, the meaning, and what to do. With *retry*, the same\n" +
-		"intent may succeed later, unchanged or signed again.\n\n")
+		"metrics and `--json` have the same string. With *retry*, the same intent may succeed later.\n\n")
 	for _, c := range intents.Codes() {
 		retry := ""
 		if c.Retryable {
 			retry = ", *retry*"
 		}
 		hint := c.Hint
-		if signer := c.SignerHint(); signer != hint {
-			hint += ". If you sign yourself: " + signer
-		}
 		if hint != "" {
 			hint = ". " + strings.ToUpper(hint[:1]) + hint[1:]
 		}
