@@ -36,7 +36,7 @@ func TestBundle(t *testing.T) {
 		t.Errorf("revision %d, digest %s", tree.Revision, tree.Source.Digest())
 	}
 	b, err := bundle.NewReader(bytes.NewReader(raw)).WithSkipBundleVerification(true).Read()
-	if err != nil || b.Manifest.Revision != "7" || len(b.Modules) != 9 {
+	if err != nil || b.Manifest.Revision != "7" || len(b.Modules) != 10 {
 		t.Errorf("OPA reads revision %q, %d modules, %v", b.Manifest.Revision, len(b.Modules), err)
 	}
 	if _, err := BuildBundle(Tree{Embedded(), 0}); err == nil {

@@ -118,6 +118,8 @@ func sections() []section {
 			{use: "audit", short: "Export, verify, replay and prove the record", group: auditRows},
 		}},
 		{"Operation", []row{
+			{use: "stop", short: "Stop a tenant, an agent or a skill server at once", make: stopCommand},
+			{use: "resume", short: "Have a tenant go on after a stop", make: resumeCommand},
 			{use: "admin", short: "Manage signing keys, other services, stores, backups and cells", group: adminRows},
 		}},
 	}

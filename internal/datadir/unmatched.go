@@ -122,6 +122,16 @@ func UnmatchedNames(d *state.State, tenant string, declared []approval.Version, 
 	_ = json.Unmarshal(rows.Data["skills_allow"], &allowed)
 	miss("data approval", intents.Pin.Matches, approval.Skills...)
 	miss("data skills_allow", intents.Pin.Matches, allowed...)
+	var stop struct{ Agents, Servers []string }
+	_ = json.Unmarshal(rows.Data["stop"], &stop) // likewise
+	for _, server := range stop.Servers {
+		miss("data stop", id, server+".*")
+	}
+	for _, name := range stop.Agents {
+		if !slices.Contains(d.AgentsOf(tenant), name) {
+			out = append(out, UnknownName{tenant, "data stop", name, nameAgent})
+		}
+	}
 	for _, k := range rows.APIKeys {
 		if !k.Revoked {
 			miss("API key "+k.ID, id, k.Tools...)

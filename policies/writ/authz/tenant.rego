@@ -38,6 +38,7 @@ concerned := {
 	"max_steps": {"plan"},
 	"python": {"exec_python"},
 	"redact": {input.intent.type},
+	"stop": {input.intent.type},
 	"skills_allow": {"resource.read", "skill.call", "skill.load", "plan"},
 	"ttl_max": {input.intent.type},
 }
@@ -91,6 +92,19 @@ readable("redact", value) if {
 # METADATA
 # description: The only skills.
 readable("skills_allow", value) if skill_list(value)
+
+# METADATA
+# description: What is stopped.
+readable("stop", value) if {
+	is_object(value)
+	object.keys(value) - {"all", "agents", "servers", "reason"} == set()
+	is_boolean(object.get(value, "all", false))
+	is_string(object.get(value, "reason", ""))
+	every key in {"agents", "servers"} {
+		is_array(object.get(value, key, []))
+		every name in object.get(value, key, []) { is_string(name) }
+	}
+}
 
 # METADATA
 # description: The longest lives of intents.

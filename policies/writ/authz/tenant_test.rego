@@ -11,6 +11,7 @@ wrong := {
 	"python": {"type": "exec_python", "values": ["false", 0, {}]},
 	"redact": {"type": "memory.query", "values": [["email"], {"*": "email"}, {"*": ["mail"]}, {"*": null}]},
 	"skills_allow": {"type": "skill.load", "values": ["outlet_list", [1], {"outlet_list": true}]},
+	"stop": {"type": "memory.query", "values": [true, {"al": true}, {"all": "true"}, {"agents": "scout"}, {"servers": [1]}, {"reason": 1}]},
 	"ttl_max": {"type": "memory.query", "values": [60, {"*": "60"}, ["60"], {"*": null}]},
 }
 
@@ -35,7 +36,7 @@ test_a_mistake_can_be_mended if {
 }
 
 test_it_concerns_its_intents_alone if {
-	every key in object.keys(wrong) - {"ttl_max", "max_bytes", "redact"} {
+	every key in object.keys(wrong) - {"ttl_max", "max_bytes", "redact", "stop"} {
 		deny := authz.deny with input as typed("memory.query") with data.directory as directory({key: wrong[key].values[0]})
 		deny == set()
 	}
