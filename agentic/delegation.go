@@ -170,16 +170,14 @@ type progress struct {
 // runReply reports how a task ended. Plan is the answer to its own step.finish, and At the
 // position of that. Without them the task signed none, or had no answer.
 type runReply struct {
-	Status string `json:"status"`
-	// Unapproved is a call that was denied because nobody could approve it, and why.
-	Unapproved string             `json:"unapproved,omitempty"`
-	Reason     string             `json:"reason,omitempty"`
-	Plan       *catalog.PlanView  `json:"plan,omitempty"`
-	At         int64              `json:"at,omitempty"`
-	Next       []catalog.NextNode `json:"next,omitempty"`  // of a run
-	Reply      string             `json:"reply,omitempty"` // of an agent: when done, or its text when it waits for approval
-	Approval   *bus.Approval      `json:"held,omitempty"`
-	Usage      []catalog.Usage    `json:"usage,omitempty"` // not reported in an intent of the task
+	Status   string             `json:"status"`
+	Reason   string             `json:"reason,omitempty"`
+	Plan     *catalog.PlanView  `json:"plan,omitempty"`
+	At       int64              `json:"at,omitempty"`
+	Next     []catalog.NextNode `json:"next,omitempty"`  // of a run
+	Reply    string             `json:"reply,omitempty"` // of an agent: when done, or its text when it waits for approval
+	Approval *bus.Approval      `json:"held,omitempty"`
+	Usage    []catalog.Usage    `json:"usage,omitempty"` // not reported in an intent of the task
 
 	Components string    `json:"components,omitempty"` // of the reply, as step.finish has them
 	TimedOut   bool      `json:"timed_out,omitempty"`

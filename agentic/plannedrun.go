@@ -25,10 +25,7 @@ type plannedRun struct {
 	direct  *direct       // the planner's conversation, until a task takes it over
 	speaks  int           // the step whose task writes the answer
 	written *written      // the next revision, as a task's model wrote it
-	// unapproved is the call for which a step has failed because nobody could approve it. Another plan
-	// would need the same people, so none is written. Crash: the next driver plans again.
-	unapproved string
-	said       *tokens // the answer of a planner or of a task that took over, while it is written
+	said    *tokens       // the answer of a planner or of a task that took over, while it is written
 }
 
 // prepare has a plan or a revision written. The request may instead be routed to an agent, which
@@ -87,8 +84,10 @@ func (p *plannedRun) write(ctx context.Context) (over bool, err error) {
 	if n := len(p.plan.History); n > catalog.MaxReplans {
 		return true, p.fail(ctx, "max replan attempts reached", "Several attempts did not succeed. The last one: "+p.plan.History[n-1].Reason)
 	}
-	if p.unapproved != "" {
-		return true, p.infeasible(ctx, "nobody can approve "+p.unapproved)
+	for _, s := range p.plan.Steps {
+		if s.Cause == catalog.NeedsApprovers && (s.Status == catalog.StepInsufficient || s.Status == catalog.StepFailed) { // another plan would need the same people
+			return true, p.infeasible(ctx, cmp.Or(s.FailureReason, "nobody can approve a call of the plan"))
+		}
 	}
 	p.status(string(p.plan.Status), "", 0)
 	var place placeReply
@@ -221,7 +220,6 @@ func (p *plannedRun) ended(ctx context.Context, e end) error {
 		return p.readResult(ctx, e.step, s.MemoryKey)
 	case s.Status == catalog.StepPendingApproval, s.Status == catalog.StepPending, e.Written != nil:
 	default:
-		p.unapproved = cmp.Or(p.unapproved, e.Unapproved)
 		p.status("step_failed", "", e.step)
 	}
 	return nil

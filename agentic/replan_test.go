@@ -393,4 +393,16 @@ func TestNobodyApproves(t *testing.T) {
 			}
 		})
 	}
+	for status, over := range map[catalog.StepStatus]bool{catalog.StepInsufficient: true, catalog.StepFailed: true, catalog.StepPending: false} { // an earlier driver died before the close
+		c := newCore(t)
+		managed(c)
+		step := catalog.StepView{PlanStep: countStep, Status: status, FailureReason: "nobody can approve outlets: no", Cause: catalog.NeedsApprovers}
+		answerTransitions(c, catalog.PlanView{PlanID: "plan_1", Status: catalog.PlanReplanning, Task: "Count", Epoch: 1, Revision: 1, Steps: []catalog.StepView{step}})
+		m := wellDone()
+		layer(c, m, natsserver.Planner)
+		NewManager(c.config(natsserver.Manager, m)).run(t.Context(), bus.PlanDispatch{TurnRef: c.turn().TurnRef, Driver: "d2", Epoch: 1})
+		if got := closed(c); over && (len(m.received) != 0 || got.Status != "failed" || got.Failure.Reason != "infeasible: nobody can approve outlets: no") || !over && len(m.received) == 0 {
+			t.Errorf("%s: %+v after %d requests to the model", status, got, len(m.received))
+		}
+	}
 }

@@ -86,6 +86,7 @@ func answerTransitions(c *core, p catalog.PlanView) {
 			running.Status = catalog.StepPendingApproval
 		default:
 			fails(catalog.StepStatus(a.Status), a.Status, a.Reason, a.Suggestion)
+			running.Cause = a.Cause
 		}
 		answer := done(told())(o)
 		answer.Details = marshal(catalog.PlanDetails{IntentHistory: p.IntentHistory})

@@ -193,17 +193,20 @@ func (w *worker) finish(ctx context.Context, f catalog.StepFinish) runReply {
 			errorEmit(ctx, w.cfg, w.req.Agent, axisData, false)
 		}
 	}
+	if f.Cause == catalog.NeedsApprovers {
+		f.Reason = visible.Cut("nobody can approve "+w.unapproved, 1000)
+	}
 	var plan catalog.PlanView
 	a, err := w.submit(ctx, "step.finish", f, &plan)
 	if err != nil {
 		w.cfg.Log.WarnContext(ctx, "step.finish", slog.String("plan_id", w.req.Turn.PlanID), slog.Int("step", w.req.Step.Step), slog.String("error", err.Error()))
-		return runReply{Status: f.Status, Reason: f.Reason, Unapproved: w.unapproved, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may be in the record
+		return runReply{Status: f.Status, Reason: f.Reason, Usage: f.Usage, Reply: f.Reply, Components: f.Components} // it may be in the record
 	}
 	told := detailsOf(a)
 	if told.IntentHistory != nil {
 		plan.IntentHistory = told.IntentHistory
 	}
-	return runReply{Status: f.Status, Reason: f.Reason, Unapproved: w.unapproved, Answer: w.answer, Written: w.written, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
+	return runReply{Status: f.Status, Reason: f.Reason, Answer: w.answer, Written: w.written, Plan: &plan, At: positionOf(a), Next: told.Next, Reply: f.Reply, Components: f.Components, Partial: w.loop != nil && w.loop.noData > 0, Routing: asked}
 }
 
 // stopError means that the step cannot be done, with the reason.

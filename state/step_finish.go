@@ -113,7 +113,7 @@ func (p *plan) finish(t *task, a catalog.StepFinish, at, now time.Time) {
 	if s == nil || t.Ask != "" {
 		return
 	}
-	s.FinishedAt, s.FailureReason, s.Suggestion = &at, a.Reason, a.Suggestion
+	s.FinishedAt, s.FailureReason, s.Cause, s.Suggestion = &at, a.Reason, a.Cause, a.Suggestion
 	switch a.Status {
 	case "done":
 		s.Status, s.MemoryKey, s.Validated = catalog.StepDone, a.MemoryKey, true

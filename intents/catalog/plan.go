@@ -339,6 +339,7 @@ type StepView struct {
 	MemoryKey     string     `json:"memory_key,omitempty"`
 	Validated     bool       `json:"validated"`
 	FailureReason string     `json:"failure_reason,omitempty"`
+	Cause         string     `json:"cause,omitempty"` // of StepFinish
 	Suggestion    string     `json:"suggestion,omitempty"`
 	StartedAt     *time.Time `json:"started_at,omitempty"`
 	FinishedAt    *time.Time `json:"finished_at,omitempty"`
