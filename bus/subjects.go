@@ -15,6 +15,7 @@ const (
 	PlansSilent       = "writ.plans.silent"       // request: SilentRequest; reply: SilentReply
 	ClientPlans       = "writ.client.plans"       // request: ClientPlan; reply: ClientPlanReply
 	clientPrefix      = "writ.client.calls."      // writ.client.calls.<instance>: request: ClientCall; reply: ClientReply
+	CallerKeys        = "writ.callerkeys"         // request to all processes of the skills executor: a sealed catalog.CallerKey; reply: {}
 	execPrefix        = "writ.exec."              // writ.exec.<type>: request: a dispatch; reply: a report
 	reportsPrefix     = "writ.reports."           // writ.reports.<executor>: request to all processes: ReportRequest; reply: ReportReply
 	logPrefix         = "writ.log."               // writ.log.<executor>: log lines of an intent in execution; no reply

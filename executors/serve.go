@@ -32,6 +32,8 @@ type Config struct {
 	Log        *slog.Logger // nil: none
 	// Beside are further endpoints, by subject.
 	Beside map[string]bus.Handler
+	// Each are those whose requests every process receives.
+	Each map[string]bus.Handler
 
 	// Ready, if not nil, is closed when the service listens.
 	Ready chan<- struct{}
@@ -88,13 +90,14 @@ func Serve(ctx context.Context, cfg Config, handlers map[string]Handler) error {
 	}
 	endpoints := make(map[string]bus.Handler, len(s.handlers))
 	maps.Copy(endpoints, s.cfg.Beside)
+	each := map[string]bus.Handler{bus.Reports(s.cfg.Name): s.answerReports}
+	maps.Copy(each, s.cfg.Each)
 	for typ := range s.handlers {
 		endpoints[bus.Exec(typ)] = func(ctx context.Context, data []byte) []byte { return s.Handle(ctx, typ, data) }
 	}
 	err = s.cfg.Bus.Serve(ctx, bus.Service{
 		Name: bus.ServiceName(s.cfg.Name), Version: s.cfg.Version, Description: "carries out intents of executor " + s.cfg.Name,
-		Queue: s.cfg.Name, Endpoints: endpoints, Workers: atOnce,
-		Each: map[string]bus.Handler{bus.Reports(s.cfg.Name): s.answerReports},
+		Queue: s.cfg.Name, Endpoints: endpoints, Workers: atOnce, Each: each,
 	}, s.cfg.Ready)
 	s.running.Wait()
 	return err

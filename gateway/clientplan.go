@@ -176,6 +176,9 @@ func (g *Gateway) clientIntent(ctx context.Context, a actor, c bus.ClientCall, a
 		if err != nil {
 			return nil, nil, err
 		}
+		if err := g.passSkillKey(ctx, a); err != nil {
+			return nil, nil, err
+		}
 		answer, over, err := g.signed(ctx, p, a, c)
 		if !over {
 			return answer, p, err

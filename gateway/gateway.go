@@ -155,6 +155,7 @@ type Gateway struct {
 	public  *url.URL                           // cfg.PublicURL; the zero value if it is empty
 	root    string                             // its path
 	keys    *ratelimit.Recent[bus.APIKeyReply] // owners, by the hash of the key
+	foreign *ratelimit.Recent[bool]            // hashes of keys for skill servers, which are no API keys
 	limit   rates
 	doors   *ratelimit.Limiter // of keys and addresses without a known user
 	reads   rates
@@ -226,10 +227,11 @@ func New(cfg Config) (*Gateway, error) {
 	cfg.MCPTools = cmp.Or(cfg.MCPTools, DefaultMCPTools)
 	g := &Gateway{
 		cfg: cfg, public: public, root: public.Path,
-		keys:  ratelimit.NewRecent[bus.APIKeyReply](callers, keyLife, cfg.Now),
-		limit: newRates(cfg.RateLimit, cfg.RateWindow, cfg.Now),
-		open:  ratelimit.NewPlaces(maxOpen),
-		doors: ratelimit.New(cfg.RateLimit, cfg.RateWindow, callers, cfg.Now),
+		keys:    ratelimit.NewRecent[bus.APIKeyReply](callers, keyLife, cfg.Now),
+		foreign: ratelimit.NewRecent[bool](callers, keyLife, cfg.Now),
+		limit:   newRates(cfg.RateLimit, cfg.RateWindow, cfg.Now),
+		open:    ratelimit.NewPlaces(maxOpen),
+		doors:   ratelimit.New(cfg.RateLimit, cfg.RateWindow, callers, cfg.Now),
 
 		turns:   newOpenTurns(),
 		pace:    defaultPace,

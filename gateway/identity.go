@@ -30,6 +30,7 @@ type caller struct {
 	rate   rates
 	lists  bool   // the agents, which front ends do for nobody
 	wrong  error  // of the headers
+	skill  secret // the caller's own key for skill servers
 	named  string // the headers of which one must name the user, unless the body does; empty: none must
 	// metered reports that the request has been counted against the user's rate. A request that
 	// is refused before its user is known counts against the key.
@@ -63,6 +64,7 @@ type actor struct {
 	keyID                 string // of the API key, or intents.CallerByToken
 	roles                 []string
 	trace                 string
+	skillKey              secret // for skill servers that get the caller's own
 }
 
 // turnRef names a turn of the actor to the agentic layer.
@@ -87,6 +89,9 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 		var err error
 		who.key, err = g.bearer(c, token)
 		who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
+		if err == nil {
+			who.skill, err = g.skillKey(c)
+		}
 		return who, err
 	}
 	secret := cmp.Or(c.GetHeader("X-Api-Key"), bearerKey(c))
@@ -111,7 +116,9 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	}
 	who.key = key
 	who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
-	return who, nil
+	var err error
+	who.skill, err = g.skillKey(c)
+	return who, err
 }
 
 // isJWT reports whether a credential has the form of a JWT, as no API key does.
@@ -241,7 +248,7 @@ func (r rates) meter(a actor) error {
 
 // claims determines the user of a request, without roles.
 func (c *caller) claims(body claim) (actor, error) {
-	a := actor{keyID: c.key.ID, trace: c.trace}
+	a := actor{keyID: c.key.ID, trace: c.trace, skillKey: c.skill}
 	if err := cmp.Or(c.wrong, body.check()); err != nil {
 		return a, err
 	}

@@ -149,6 +149,9 @@ func requestOf(c *gin.Context, a actor, id string) *catalog.Request {
 func (g *Gateway) join(ctx context.Context, a actor, planID string) (turn, runReply, error) {
 	v, err := g.viewPlan(ctx, a, planID)
 	a.session = v.SessionID
+	if err == nil {
+		err = g.passSkillKey(ctx, a)
+	}
 	t := turn{actor: a, id: v.TurnID, plan: v.PlanID, epoch: v.Epoch, opened: v.CreatedAt, ended: v.Status.Ended()}
 	return t, runReply{PlanID: t.plan, SessionID: a.session, TurnID: t.id, TraceID: a.trace}, err
 }

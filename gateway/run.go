@@ -192,6 +192,9 @@ func (g *Gateway) openTurn(ctx context.Context, a actor, agent string, q turnReq
 	}
 	at := intents.Context{TurnID: t.id, PlanID: t.plan}
 	texts := q.transient.Salted()
+	if err := g.passSkillKey(ctx, a); err != nil {
+		return t, reply, err
+	}
 	args := catalog.PlanOpen{PlanID: t.plan, Task: q.message, Agent: agent, Request: q.request, Turn: q.turn(), Transient: texts.Digests(), Routing: q.routing}
 	answer, err := g.submitWith(ctx, a, intent{"plan.open", args, at, grant, ""}, texts)
 	if p := problem.FromError(err); err != nil && p.Code == intents.SessionBusy && p.Pointer == "/request" {

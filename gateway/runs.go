@@ -81,6 +81,9 @@ func (g *Gateway) openRun(c *gin.Context, a actor, typ string, args any) error {
 	if o.grant, _, err = g.issueGrant(a, o.context.TurnID, ""); err != nil {
 		return err
 	}
+	if err := g.passSkillKey(ctx, a); err != nil {
+		return err
+	}
 	answer, err := g.submit(ctx, a, o)
 	if err != nil {
 		return err

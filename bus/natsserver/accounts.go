@@ -155,6 +155,7 @@ func crossings() []crossing {
 		{subject: bus.Grant(Task, everyProcess), account: accountAgents, by: drivers},
 		{subject: execAll, account: accountExec, by: core, within: intentTime},
 		{subject: bus.Reports(everyProcess), account: accountExec, by: core},
+		{subject: bus.CallerKeys, account: accountExec, by: gateway},
 		{subject: bus.Logs(everyProcess), account: accountExec, by: gateway},
 		{subject: discovery, account: accountExec, by: core, stream: true},
 	}...)

@@ -80,7 +80,7 @@ func rightsOf(role, instance string, executors map[string][]string) (asks, serve
 	r := executor(role, instance, types)
 	switch role {
 	case Skills:
-		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role), queued(bus.SkillAnswers, role))
+		r.subscribe = append(r.subscribe, queued(bus.SkillVersions, role), queued(bus.SkillAnswers, role), queued(bus.CallerKeys, instance))
 	case Logs:
 		r.subscribe = append(append(r.subscribe, bus.Log("*"), queued(bus.Logs(instance), role)), discoverable(bus.LogStreams)...)
 		r.replies = 2 // two services share its connection, and both answer requests to all

@@ -70,6 +70,15 @@ func (s *entry) checkAuth() error {
 	case o.Issuer != "" && !Private(o.Issuer):
 		return errors.New(".issuer: must be https, or on this machine")
 	}
+	switch {
+	case !s.ForwardKey:
+	case oauth:
+		return errors.New(".forward_api_key: cannot be combined with auth: leave one of them out")
+	case s.Header["X-Api-Key"] != nil:
+		return errors.New(".forward_api_key: headers has X-Api-Key: leave one of them out")
+	case !Private(s.URL):
+		return errors.New(".url: callers' keys are sent by https alone, or to this machine")
+	}
 	if !oauth {
 		o.Mode = ""
 	}

@@ -44,6 +44,8 @@ type Settings struct {
 	PrincipalKey []byte
 	// OAuth is how requests to the server are authorized by OAuth; no mode: they are not.
 	OAuth OAuth
+	// ForwardKey: the caller's own key goes with each request, as X-Api-Key.
+	ForwardKey bool
 	// Secrets are values, or parts of them, that neither logs nor errors show, even where
 	// the server itself does.
 	Secrets []string
@@ -91,9 +93,10 @@ var members = map[string]member{
 		s.OAuth.SecretFile = secretFile(n)
 		return s.value(n, (*entry).setClientSecret)
 	}},
-	"scopes":  {"url", text(func(s *entry, text string) error { s.OAuth.Scopes = strings.Fields(text); return nil })},
-	"effects": {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addEffect) }},
-	"trust":   {"", either("true", "false", func(s *entry) *bool { return &s.Trust })},
+	"forward_api_key": {"url", either("true", "false", func(s *entry) *bool { return &s.ForwardKey })},
+	"scopes":          {"url", text(func(s *entry, text string) error { s.OAuth.Scopes = strings.Fields(text); return nil })},
+	"effects":         {"", func(s *entry, n *yaml.Node) error { return pairs(n, s.addEffect) }},
+	"trust":           {"", either("true", "false", func(s *entry) *bool { return &s.Trust })},
 	"open_world": {"", func(s *entry, n *yaml.Node) error {
 		s.OpenWorld = new(bool)
 		return either("true", "false", func(s *entry) *bool { return s.OpenWorld })(s, n)

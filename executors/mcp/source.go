@@ -64,7 +64,7 @@ const membersEnd = "--"
 
 // shortMembers are those that the short form can have. Others can read a command line, so it has no
 // headers, client_secret or principal_hmac.
-var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "timeout", "rpm", "tenant", "trust", "open_world", "auth", "issuer", "client_id", "scopes"}
+var shortMembers = []string{"name", "openapi", "url", "env", "files", "network", "isolation", "effect", "timeout_sec", "timeout", "rpm", "tenant", "trust", "open_world", "auth", "issuer", "client_id", "scopes", "forward_api_key"}
 
 // longForm makes the mapping of a short form. A command without members may contain "--" itself.
 func longForm(s string) (*yaml.Node, error) {

@@ -46,6 +46,9 @@ func (s *skills) call(ctx context.Context, o *executors.Intent, args catalog.Ski
 	}
 	if skill.server.parent != nil {
 		pin.Shared = false // another user might not get the answer
+		if skill.server.parent.byKey {
+			pin.CacheSeconds = 0 // nor the same one with another key
+		}
 	}
 	if skill.Name == catalog.ReadSkill {
 		return nil, executors.Fail(intents.MalformedArgs, "resources and prompts are read by resource.read")

@@ -78,7 +78,11 @@ func (s *skills) judge(ctx context.Context, in invocation, e *mcp.Error) *execut
 
 // connectFirst is the failure of a call for a user who is not connected to the server. Nothing was sent.
 func connectFirst(e *mcp.Error) *executors.Failure {
-	return executors.Fail(intents.MalformedArgs, e.Reason).WithDetails(map[string]string{catalog.ConnectDetail: e.Link})
+	f := executors.Fail(intents.MalformedArgs, e.Reason)
+	if e.Link == "" {
+		return f
+	}
+	return f.WithDetails(map[string]string{catalog.ConnectDetail: e.Link})
 }
 
 // mayHaveRun reports whether the tool may have had its effect: it received the call, did not report

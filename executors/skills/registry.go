@@ -31,6 +31,7 @@ type Registry struct {
 	ctx     context.Context // lifetime of connections: that of the registry
 	end     context.CancelFunc
 	now     func() time.Time
+	keys    *callerKeys
 	working sync.WaitGroup // attempts to connect, and listings in the background
 
 	mu      sync.Mutex
@@ -40,7 +41,7 @@ type Registry struct {
 // NewRegistry makes an empty registry whose connections end with ctx.
 func NewRegistry(ctx context.Context, now func() time.Time) *Registry {
 	ctx, end := context.WithCancel(ctx)
-	return &Registry{ctx: ctx, end: end, now: now}
+	return &Registry{ctx: ctx, end: end, now: now, keys: newCallerKeys(now)}
 }
 
 // Add registers a server under a name that is not taken. open connects; it is
@@ -229,7 +230,8 @@ type server struct {
 
 	// Where each user has a connection of their own, a server stands for all of them and is not asked itself. Each
 	// user's is a server, too.
-	openFor func(ctx context.Context, who intents.Principal) (Server, error)
+	openFor opener
+	byKey   bool                      // each has one for each key that the user sends
 	users   *ratelimit.Table[*server] // guarded by the registry's mu
 	parent  *server
 

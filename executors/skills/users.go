@@ -15,6 +15,10 @@ var userShares = ratelimit.Shares{All: 1000, Tenant: 500, Key: 4}
 // AddForUsers is Add for a server to which each user has a connection of their own. Users share
 // the approved manifests alone: no connection, session, listing or kept answer.
 func (r *Registry) AddForUsers(name string, terms Terms, open func(ctx context.Context, who intents.Principal) (Server, error)) error {
+	return r.addForUsers(name, terms, func(ctx context.Context, who intents.Principal, _ string) (Server, error) { return open(ctx, who) }, false)
+}
+
+func (r *Registry) addForUsers(name string, terms Terms, open opener, byKey bool) error {
 	if err := r.Add(name, terms, nil); err != nil {
 		return err
 	}
@@ -22,7 +26,7 @@ func (r *Registry) AddForUsers(name string, terms Terms, open func(ctx context.C
 	defer r.mu.Unlock()
 	for _, s := range r.servers {
 		if s.name == name {
-			s.openFor = open
+			s.openFor, s.byKey = open, byKey
 			s.users = ratelimit.NewTable(userShares, func(own *server) { r.working.Go(func() { _ = own.close() }) })
 		}
 	}
@@ -34,17 +38,24 @@ func (r *Registry) own(s *server, who intents.Principal) *server {
 	if s.openFor == nil || who.UserID == "" {
 		return s
 	}
-	id := who.Tenant + "/" + who.UserID
+	id, key := who.Tenant+"/"+who.UserID, ""
+	if s.byKey {
+		key, _ = r.keys.Get(callerOf(who))
+		id += "/" + intents.Digest([]byte(key))
+	}
 	if strings.HasPrefix(who.Session, scheduled) { // it may be allowed less
 		id += "/" + scheduled
 	}
 	own, ok := s.users.Get(id)
 	if !ok {
-		own = &server{name: s.name, terms: s.terms, parent: s, open: func(ctx context.Context) (Server, error) { return s.openFor(ctx, who) }}
+		own = &server{name: s.name, terms: s.terms, parent: s, open: func(ctx context.Context) (Server, error) { return s.openFor(ctx, who, key) }}
 		s.users.Put(id, who.Tenant, who.UserID, 1, own)
 	}
 	return own
 }
+
+// opener connects for a user, with the user's own key for the server if it gets that.
+type opener func(ctx context.Context, who intents.Principal, key string) (Server, error)
 
 // ofUsers are the servers of users. The caller holds the registry's mu.
 func (s *server) ofUsers() (out []*server) {

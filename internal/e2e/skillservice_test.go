@@ -1,9 +1,14 @@
 package e2e
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
+	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"reflect"
 	"slices"
 	"strings"
 	"sync"
@@ -26,14 +31,16 @@ type skillService struct {
 	loads map[string]string
 	finds []string // what it names for any query
 	calls map[string]int
-	dead  bool // for finding
+	dead  bool                       // for finding
+	keys  map[string]map[string]bool // of callers, with the users that they came for
+	after map[string]string          // the key of each session
 }
 
 const invoiceManifest = `{"description":"Lists invoices.","input_schema":{"type":"object","properties":{"year":{"type":"integer"}}},"output_schema":{"type":"object"},"annotations":{"readOnlyHint":true},"execution_mode":"sync","endpoint":"https://skills.internal/api/brand_123"}`
 
 func serveSkillService(t *testing.T) *skillService {
 	t.Helper()
-	f := &skillService{calls: map[string]int{}, loads: map[string]string{"invoice_list": invoiceManifest, "invoice_archive": invoiceManifest}, finds: []string{"invoice_list", "invoice_archive"}}
+	f := &skillService{calls: map[string]int{}, keys: map[string]map[string]bool{}, after: map[string]string{}, loads: map[string]string{"invoice_list": invoiceManifest, "invoice_archive": invoiceManifest}, finds: []string{"invoice_list", "invoice_archive"}}
 	hooks := &server.Hooks{}
 	hooks.AddAfterListTools(func(_ context.Context, _ any, _ *mcp.ListToolsRequest, list *mcp.ListToolsResult) {
 		list.Tools = slices.DeleteFunc(list.Tools, func(t mcp.Tool) bool { return strings.HasPrefix(t.Name, "invoice") })
@@ -60,14 +67,30 @@ func serveSkillService(t *testing.T) *skillService {
 		return mcp.NewToolResultError("no such skill"), nil
 	})
 	for _, name := range []string{"invoice_list", "invoice_archive", "invoice_new"} {
-		m.AddTool(mcp.NewTool(name), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		m.AddTool(mcp.NewTool(name), func(_ context.Context, req mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 			f.mu.Lock()
 			defer f.mu.Unlock()
 			f.calls[name]++
-			return mcp.NewToolResultText(`{"invoices":["I-1"]}`), nil
+			key := req.Header.Get("X-Api-Key")
+			if f.keys[key] == nil {
+				f.keys[key] = map[string]bool{}
+			}
+			user, _ := req.Params.Meta.AdditionalFields["aob.dev/principal"].(string)
+			f.keys[key][user] = true
+			return mcp.NewToolResultText(`{"invoices":["I-1"],"by":"` + key + `"}`), nil
 		})
 	}
-	srv := httptest.NewServer(server.NewStreamableHTTPServer(m, server.WithStateLess(true)))
+	next := server.NewStreamableHTTPServer(m)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		f.mu.Lock()
+		session, key := r.Header.Get("Mcp-Session-Id"), r.Header.Get("X-Api-Key")
+		if before, known := f.after[session]; session != "" && known && before != key {
+			t.Errorf("the session of %q is used with %q", before, key)
+		}
+		f.after[session] = key
+		f.mu.Unlock()
+		next.ServeHTTP(w, r)
+	}))
 	t.Cleanup(func() {
 		srv.CloseClientConnections()
 		srv.Close()
@@ -158,5 +181,67 @@ func TestSkillService(t *testing.T) {
 	}
 	if strings.Contains(m.said, "IGNORE") || strings.Contains(m.said, "skills.internal") {
 		t.Error("the model has read what nobody approved")
+	}
+}
+
+// TestForwardedKeys: a server gets the key that the caller sends in X-Skill-Api-Key, for that caller's
+// calls alone, through the HTTP API and /mcp. No record, file or model has it. Without it a call is
+// refused with what to send, and a key of writ goes nowhere.
+func TestForwardedKeys(t *testing.T) {
+	t.Parallel()
+	f, m := serveSkillService(t), &clerkOfInvoices{}
+	s := start(t, setup{Skills: []string{"name=brand forward_api_key=true -- " + f.url}, Model: m})
+	ana, carl := s.addPerson("default", "ana", "user"), s.addPerson("default", "carl", "user")
+	s.addTenant("other")
+	ask := func(who person, key string) (status int, text string) {
+		status, _, text = s.knock(who, http.MethodPost, "/agent/run", map[string]string{"message": "Which invoices are there?"}, "X-Skill-Api-Key", key)
+		return status, text
+	}
+	s.await("the skills that ana's key opens are approved", func() bool {
+		if status, text := ask(ana, "brand-a-key"); status != http.StatusOK {
+			t.Fatalf("%d %s", status, text)
+		}
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		return len(f.keys) > 0
+	})
+	if status, text := ask(carl, "brand-c-key"); status != http.StatusOK {
+		t.Fatalf("%d %s", status, text)
+	}
+	with := func(who person, headers ...string) string {
+		session := s.mcpSession(who, headers...)
+		_, text := s.rpc(who, session, map[string]any{"jsonrpc": "2.0", "id": 1, "method": "tools/call", "params": map[string]any{"name": "invoice_list", "arguments": map[string]any{}}}, headers...)
+		return text
+	}
+	if text := with(ana, "X-Skill-Api-Key", "brand-a2-key"); !strings.Contains(text, "I-1") {
+		t.Errorf("%s", text)
+	}
+	if text := with(ana); !strings.Contains(text, "X-Skill-Api-Key") || strings.Contains(text, "I-1") {
+		t.Errorf("without the key: %s", text)
+	}
+	for _, key := range []string{ana.key, carl.key, s.addPerson("other", "olga", "user").key} {
+		if status, text := ask(ana, key); status != http.StatusBadRequest || strings.Contains(text, key) {
+			t.Errorf("a key of writ: %d %s", status, text)
+		}
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	if want := map[string]map[string]bool{"brand-a-key": {"ana": true}, "brand-a2-key": {"ana": true}, "brand-c-key": {"carl": true}}; !reflect.DeepEqual(f.keys, want) {
+		t.Errorf("calls with %v", f.keys)
+	}
+	if strings.Contains(m.said+marshalled(s.intents("")), "brand-") {
+		t.Error("a model or the record has a key")
+	}
+	err := filepath.WalkDir(s.dir, func(path string, d os.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return nil // it is gone
+		}
+		if raw, _ := os.ReadFile(path); bytes.Contains(raw, []byte("brand-a-key")) {
+			t.Errorf("%s has a key", path)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
 	}
 }

@@ -106,18 +106,19 @@ func (n *Node) startExecutor(g *group, name string, handlers map[string]executor
 			return err
 		}
 	}
-	workers, beside := 0, map[string]bus.Handler(nil)
+	workers, beside, each := 0, map[string]bus.Handler(nil), map[string]bus.Handler(nil)
 	switch name {
 	case python.Name:
 		workers = python.Workers
 	case skills.Name:
 		workers = skills.Workers
 		beside = map[string]bus.Handler{bus.SkillVersions: n.tellVersions, bus.SkillAnswers: n.tellAnswers}
+		each = map[string]bus.Handler{bus.CallerKeys: n.takeCallerKey}
 	}
 	return g.serve(name, func(ctx context.Context, ready chan<- struct{}) error {
 		return executors.Serve(ctx, executors.Config{
 			Bus: conn, Name: name, Version: "1.0.0", RouterKeys: n.trust, Origin: n.Origin(),
-			Now: n.cfg.Now, Workers: workers, Beside: beside, Log: n.cfg.Log, Ready: ready,
+			Now: n.cfg.Now, Workers: workers, Beside: beside, Each: each, Log: n.cfg.Log, Ready: ready,
 		}, handlers)
 	})
 }

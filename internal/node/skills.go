@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"log/slog"
 	"maps"
 	"path/filepath"
 	"slices"
@@ -19,6 +20,7 @@ import (
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/internal/sealed"
 	"aob.dev/writ/router/breakers"
 )
 
@@ -101,6 +103,11 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 		terms.Calls = ratelimit.New(source.RPM, time.Minute, ratelimit.Unshared(1), n.cfg.Now)
 	}
 	dial := n.dialer(source)
+	if source.ForwardKey {
+		return n.registry.AddForCallers(name, terms, func(ctx context.Context, key string) (skills.Server, error) {
+			return dial(ctx, oauth.Access{RoundTripper: skills.ForwardKey(egress.Transport(source.URL), key), Hide: skills.HideKey(key)})
+		})
+	}
 	if source.OAuth.Mode == "" {
 		return n.registry.Add(name, terms, func(ctx context.Context) (skills.Server, error) { return dial(ctx, oauth.Access{}) })
 	}
@@ -116,6 +123,27 @@ func (n *Node) addSkills(name string, source mcp.Source) error {
 		return n.registry.AddForUsers(name, terms, open)
 	}
 	return n.registry.Add(name, terms, func(ctx context.Context) (skills.Server, error) { return open(ctx, intents.Principal{}) })
+}
+
+// takeCallerKey answers bus.CallerKeys.
+func (n *Node) takeCallerKey(ctx context.Context, text []byte) []byte {
+	var k catalog.CallerKey
+	links, err := n.links()
+	if err == nil {
+		var box sealed.Box
+		if box, err = sealed.NewBox(links.Key, catalog.CallerKeyUse); err == nil {
+			err = box.Open(string(text), &k)
+		}
+	}
+	if err != nil {
+		n.cfg.Log.WarnContext(ctx, "a caller's key for skill servers is lost", slog.String("error", err.Error()))
+		return nil
+	}
+	who := intents.Principal{Tenant: k.Tenant, UserID: k.UserID, Session: k.Session}
+	if n.registry.TakeKey(who, k.Key) {
+		n.registry.Show(who, n.skills.LookSoon)
+	}
+	return []byte("{}")
 }
 
 // openConnections prepares the OAuth tokens of skill servers.
