@@ -102,7 +102,7 @@ var columns = []column{
 	{"internal/egress", -2, nil},
 	{"internal/logging", -1, nil},
 	{"internal/ratelimit", -1, nil},
-	{"internal/redact", -1, []string{"agentic", "executors"}},
+	{"internal/redact", -2, []string{"agentic", "executors", "internal/logging"}},
 	{"internal/visible", -1, nil},
 	{"internal/tracing", -1, nil},
 }

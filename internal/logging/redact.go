@@ -8,15 +8,14 @@ import (
 	"regexp"
 	"strings"
 	"sync"
-	"unicode"
-	"unicode/utf8"
+
+	"aob.dev/writ/internal/redact"
 )
 
 // Replacements of redacted data.
 const (
 	removedMail  = "[email]"
 	removedPhone = "[phone]"
-	removedCard  = "[card]"
 	removedKey   = "[key]"
 )
 
@@ -63,61 +62,9 @@ func having(signs ...string) func(string) bool {
 // digits distinguishes a key from a word that follows "token:", too.
 func digits(match string) bool { return strings.ContainsAny(match, "0123456789") }
 
-var (
-	number = regexp.MustCompile(`\d+`)
-	// printed is how cards have their numbers: as one, or in groups.
-	printed = regexp.MustCompile(`^(?:\d{13,19}|\d{4}([ -]\d{4}){3}|\d{4}[ -]\d{6}[ -]\d{4,5})$`)
-	// networks are the prefixes of card numbers.
-	networks = regexp.MustCompile(`^(?:4|5[0-8]|2[2-7]|3[0-9]|6)`)
-)
-
-// withoutCards redacts card numbers. Parts of words, such as of a digest, stay.
-func withoutCards(s string) string {
-	var out strings.Builder
-	last, groups := 0, number.FindAllStringIndex(s, -1)
-	for i := 0; i < len(groups); i++ {
-		for j := i; j < len(groups) && j < i+4; j++ {
-			from, to := groups[i][0], groups[j][1]
-			if printed.MatchString(s[from:to]) && card(s[from:to]) && apart(s, from, to) {
-				out.WriteString(s[last:from] + removedCard)
-				last, i = to, j
-				break
-			}
-		}
-	}
-	return out.String() + s[last:]
-}
-
-// apart reports whether a part of a text is separate from words and fractions.
-func apart(s string, from, to int) bool {
-	before, _ := utf8.DecodeLastRuneInString(s[:from])
-	after, _ := utf8.DecodeRuneInString(s[to:])
-	return (from == 0 || !partOfWord(before) && before != '.') && (to == len(s) || !partOfWord(after))
-}
-
-func partOfWord(r rune) bool { return r == '_' || unicode.IsLetter(r) }
-
-// card reports whether a number is a card's: its network's, with the sum of Luhn.
-func card(number string) bool {
-	sum, place := 0, 0
-	for i := len(number) - 1; i >= 0; i-- {
-		d := int(number[i] - '0')
-		if d < 0 || d > 9 {
-			continue
-		}
-		if place++; place%2 == 0 {
-			if d *= 2; d > 9 {
-				d -= 9
-			}
-		}
-		sum += d
-	}
-	return sum%10 == 0 && networks.MatchString(number)
-}
-
 // Text redacts a text.
 func Text(s string) string {
-	s = withoutCards(s)
+	s = redact.Text(s, []string{redact.Card}, map[string]int{})
 	small := strings.ToLower(s)
 	for _, p := range patterns() {
 		if !p.needs(small) {

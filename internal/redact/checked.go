@@ -23,9 +23,10 @@ const (
 
 // cards finds numbers of 13 to 19 digits, alone or in groups, that begin as cards do and have a
 // valid check digit. The longest one counts, so that digits before or after it do not hide it.
+// The digits of a fraction are none.
 func cards(text string) (out [][]int) {
 	for at := 0; at < len(text); at++ {
-		if !digit(text[at]) || at > 0 && wordy(text[at-1]) {
+		if !digit(text[at]) || at > 0 && wordy(text[at-1]) || at > 1 && text[at-1] == '.' && digit(text[at-2]) {
 			continue
 		}
 		end, sum := 0, ""
