@@ -14,36 +14,27 @@ import (
 	"net/http"
 	"os"
 	"sync/atomic"
-	"time"
 
-	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/bus"
 	"aob.dev/writ/bus/natsserver"
 	"aob.dev/writ/cell"
-	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/executors/oauth"
 	"aob.dev/writ/executors/sandbox"
 	"aob.dev/writ/executors/skills"
 	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/gateway"
-	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/durable"
-	"aob.dev/writ/internal/embed"
-	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/keydir"
-	"aob.dev/writ/internal/notify"
-	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/snapshot"
 	"aob.dev/writ/internal/telemetry"
 	"aob.dev/writ/monitor"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/router/httpapi"
 	"aob.dev/writ/router/recorder"
 	"aob.dev/writ/state"
@@ -55,80 +46,6 @@ import (
 	"aob.dev/writ/storage/quota"
 	"aob.dev/writ/storage/sqlite"
 )
-
-// Config of `writ up`. Dir, Model, Now and Log are required.
-type Config struct {
-	Dir       string // data directory; made with mode 0700
-	Listen    string // HTTP, host:port
-	FirstKey  string // API key that a first start takes; empty: it makes one
-	TLSCert   string // PEM files of the HTTP listener; empty: no TLS
-	TLSKey    string
-	PublicURL string              // where people reach it, without a slash at its end; empty: at Listen
-	Users     []string            // headers in which chat front ends name users
-	Origins   []string            // of other sites whose pages may call the API
-	Metrics   string              // host:port of a listener for /metrics; empty: none
-	Documents datadir.DocumentsAt // an OpenSearch; the zero value: documents are in Dir
-	Blobs     datadir.BlobsAt     // where blobs are; the zero value: where they were, at first in Dir
-	Embedder  embed.Embedder      // makes the vectors of documents, in the dimension of the store; nil: none
-	Reranker  *embed.Reranker     // of the hits of kb.search; nil: none
-	NATS      string              // host:port of a NATS listener; empty: none
-	NATSCert  string              // PEM files of that listener; empty: no TLS
-	NATSKey   string
-	Catalog   string   // directory of vendors' intent types; empty: none
-	Skills    []string // skill servers: URLs or commands
-	// SkillServers are further servers, already parsed.
-	SkillServers []mcp.Source
-	SkillTimeout time.Duration // of one request to a server that has none of its own; 0: the default
-	StepTime     time.Duration // time limit of steps and built-in agents; 0: the default
-	SkillRetries int           // of one request; 0: the default; negative: none
-	MCPPinned    []string      // skills that MCP clients are always listed
-	AgentHosts   []string      // where remote agents may be beside the public network
-	Secrets      []string      // files of the configuration that no skill server may see
-	// Builtin are the URLs of skill servers in this process, by name. A URL may be another
-	// one at each start; the name identifies the server.
-	Builtin        map[string]string
-	Policy         policies.Feed // it is watched
-	Driver         string        // minimum sandbox driver; empty: the best there is
-	Limits         Limits
-	Witnesses      []Witness // that cosign checkpoints
-	Model          model.Model
-	Models         map[string]model.Model   // that agents may name
-	Agents         string                   // directory of agents, which is watched; empty: none
-	AgentsFound    bool                     // nobody named it: it is read only if its owner is that of Dir
-	AgentVariables []string                 // of the environment, that their files may take
-	RunAgent       string                   // agent for requests that name none; empty: the planner
-	Routing        catalog.Routing          // its switches; zero: the defaults
-	Profiles       gateway.Profiles         // of users; nil: none
-	People         *openid.Providers        // who come with access tokens; nil: nobody
-	Prices         map[string]catalog.Price // of models, by driver:model
-	Cluster        *Cluster                 // nil: everything is in one process
-	Dropped        func() int64             // lines of the log that nobody read in time; nil: none is dropped
-	Alerts         []notify.Receiver        // receivers of alerts
-	Notices        []Notices                // receivers of approvals that wait
-	Now            func() time.Time
-	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
-	Elapsed func() time.Duration
-	Log     *slog.Logger
-}
-
-// ReadRate is how many reads a minute a user of an API key has.
-const ReadRate = gateway.ReadRate
-
-// Limits of a node. 0: the default; negative: none.
-type Limits struct {
-	Requests               int           // of one user in a window, at the gateway
-	MCPRate                int           // calls of MCP clients a minute, of a tenant's user
-	MCPTools               int           // skills that MCP clients are listed; more are searched for
-	Window                 time.Duration // that window
-	Rates                  router.Rates
-	UserHolds, TenantHolds int // intents that may wait for approval at once
-	Breakers               *breakers.Terms
-	FreeFloor              int64 // bytes of free disk below which no new intent is accepted; uploads stop at twice that
-	PageCache              int64 // bytes of page caches of journal and documents together; 0: the default
-	TenantDisk             int64 // bytes of files and artifacts that one tenant may store
-	SessionTTL             time.Duration
-	SessionTurns           int // messages that a session has
-}
 
 // Node is one process: everything, or some roles on a cluster.
 type Node struct {
@@ -312,83 +229,6 @@ func (n *Node) forgetFailure() {
 	default:
 	}
 }
-
-// makeKeys makes the keys of a directory without a journal, which is made next.
-//
-// Crash: the next start makes those that are missing. Had the journal been made first, a crash
-// between the two would leave what looks like a log whose keys are lost.
-func (n *Node) makeKeys(context.Context) error {
-	if made, err := datadir.HasJournal(n.cfg.Dir); err != nil || made {
-		return err
-	}
-	if err := n.checkFirstKey(); err != nil {
-		return err
-	}
-	_, err := keydir.Create(datadir.Keys(n.cfg.Dir))
-	return err
-}
-
-// checkFirstKey refuses a weak first key before anything is made. It says once what it accepts.
-func (n *Node) checkFirstKey() error {
-	if n.cfg.FirstKey == "" || n.firstKeyChecked {
-		return nil
-	}
-	n.firstKeyChecked = true
-	return n.checkKey(n.cfg.FirstKey)
-}
-
-// begin loads the keys, and makes keys and genesis at a first start.
-func (n *Node) begin(ctx context.Context) error {
-	if n.journal.Next() == 0 {
-		if err := n.beginLog(ctx); err != nil {
-			return err
-		}
-	}
-	var err error
-	n.trust = rebuiltTrust{n.directory}
-	n.keys, err = keydir.OpenRing(func() (keydir.Signers, error) { return keydir.LoadAll(datadir.Keys(n.cfg.Dir)) }, n.trust, n.cfg.Log)
-	if err != nil {
-		return err
-	}
-	return n.keepVersions(ctx, n.policy.Engine())
-}
-
-// beginLog makes the keys that are missing, and the genesis.
-func (n *Node) beginLog(ctx context.Context) error {
-	if err := n.checkFirstKey(); err != nil {
-		return err
-	}
-	keys, err := keydir.Create(datadir.Keys(n.cfg.Dir))
-	if err != nil {
-		return err
-	}
-	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
-		return err
-	}
-	token, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), n.catalog, state.HoldOnce("default"))
-	if err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.GenesisKeys)
-	if err := router.Begin(ctx, n.journal, token, n.cfg.Now()); err != nil {
-		return err
-	}
-	failpoint.Hit(failpoint.GenesisCommitted)
-	return nil
-}
-
-// trust is a process's knowledge of the log's keys.
-type trust interface {
-	intents.Keys
-	keydir.KeySet
-	Origin() string
-}
-
-// rebuiltTrust trusts the records.
-type rebuiltTrust struct{ *state.State }
-
-// Key implements intents.Keys.
-func (f rebuiltTrust) Key(kid string) (intents.Key, error) { return f.View().Key(kid) }
 
 // Origin of the log.
 func (n *Node) Origin() string { return n.trust.Origin() }
