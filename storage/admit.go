@@ -10,6 +10,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/schemas"
 )
 
@@ -123,12 +124,6 @@ func Admit(check Check, tenant, index string, doc Document) (ValidDocument, erro
 	return a, nil
 }
 
-// timeFormat orders times as strings.
-const timeFormat = "2006-01-02T15:04:05.000Z"
-
-// FormatTime is the one text of an instant: UTC, to the millisecond.
-func FormatTime(t time.Time) string { return t.UTC().Truncate(time.Millisecond).Format(timeFormat) }
-
 // Value is the term that a member's JSON value is found by: a string, an int64
 // or a float64. Values of another kind than the field's have none.
 func (f Field) Value(v any) (any, bool) {
@@ -139,7 +134,7 @@ func (f Field) Value(v any) (any, bool) {
 			return v, true
 		case Date:
 			t, err := time.Parse(time.RFC3339, v)
-			return FormatTime(t), err == nil
+			return intents.FormatTime(t), err == nil
 		default:
 			return nil, false
 		}

@@ -9,6 +9,8 @@ import (
 	"maps"
 	"slices"
 	"time"
+
+	"aob.dev/writ/intents"
 )
 
 // Aged are the indices whose documents may be removed by age, with the member
@@ -74,7 +76,7 @@ const ownMemories = ":"
 // OlderThan selects the documents of an index from before a time, as one or more
 // queries for Purge.
 func OlderThan(index string, before time.Time) []Query {
-	bound := Range{LT: FormatTime(before)}
+	bound := Range{LT: intents.FormatTime(before)}
 	if index != IndexMemory {
 		return []Query{{Ranges: map[string]Range{Aged[index]: bound}}}
 	}

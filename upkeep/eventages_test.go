@@ -5,6 +5,7 @@ import (
 	"testing"
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
@@ -17,7 +18,7 @@ func TestEventsGoByAge(t *testing.T) {
 	keep(t, config(dir), "default", state.RetentionKey, `{"agent_events": 30, "agent_skill_calls": 30}`)
 	now := time.Now()
 	put := func(d storage.Documents, tenant, id string, days int) {
-		ts := storage.FormatTime(now.AddDate(0, 0, -days))
+		ts := intents.FormatTime(now.AddDate(0, 0, -days))
 		for index, member := range map[string]string{storage.IndexEvents: `"event_type":"x"`, storage.IndexSkillCalls: `"skill_id":"x","status":"done"`} {
 			body := fmt.Appendf(nil, `{"event_id":%q,"tenant_id":%q,"ts":%q,%s}`, id, tenant, ts, member)
 			n, err := d.Create(t.Context(), tenant, index, storage.Document{ID: id, Body: body})

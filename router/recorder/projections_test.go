@@ -120,7 +120,7 @@ func TestSkillCallsAreCounted(t *testing.T) {
 	f.caughtUp()
 	f.stop()
 
-	week := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: storage.FormatTime(w.Clock.Now().AddDate(0, 0, -7))}}}
+	week := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(w.Clock.Now().AddDate(0, 0, -7))}}}
 	got, err := d.Aggregate(t.Context(), "default", storage.IndexSkillCalls, week, storage.Aggregation{By: "skill_id", ValueMember: "response_size_bytes"})
 	w.Must(err)
 	if diff := cmp.Diff([]storage.Bucket{{Key: "feed", Count: 3, Values: 2, Sum: 60_010, Min: 10, Max: 60_000, Avg: 30_005}}, got); diff != "" {

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"time"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
 
@@ -135,7 +136,7 @@ func bucketKey(by storage.Field, raw json.RawMessage) (string, error) {
 	case storage.Date:
 		var ms int64
 		err := json.Unmarshal(raw, &ms)
-		return storage.FormatTime(time.UnixMilli(ms)), err
+		return intents.FormatTime(time.UnixMilli(ms)), err
 	default:
 		return string(raw), nil
 	}

@@ -12,6 +12,7 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/storage"
 )
 
@@ -111,7 +112,7 @@ func (d *Documents) query(tenant, index string, q storage.Query, s storage.Selec
 	}
 	restricted := object{"filter": conditions(tenant, s)}
 	if !s.Now.IsZero() && slices.ContainsFunc(fields, func(f storage.Field) bool { return f.Name == "ttl_at" }) {
-		restricted["must_not"] = []object{{"range": object{"ttl_at": object{"lt": storage.FormatTime(s.Now)}}}}
+		restricted["must_not"] = []object{{"range": object{"ttl_at": object{"lt": intents.FormatTime(s.Now)}}}}
 	}
 	switch {
 	case q.Vector != nil:
