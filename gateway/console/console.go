@@ -19,6 +19,7 @@ import (
 	"context"
 	"embed"
 	"errors"
+	"fmt"
 	"html/template"
 	"io"
 	"io/fs"
@@ -122,12 +123,13 @@ func (c *Console) Handler() http.Handler {
 	m.HandleFunc("GET "+signInPath, c.endSignIn)
 	m.Handle("POST /console/logout", c.page("login", c.logout))
 	m.HandleFunc("GET "+catalog.ConnectReturn, c.connected)
-	m.Handle("GET /console", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
-	m.Handle("GET /console/{$}", http.RedirectHandler(c.root+"/console/now", http.StatusSeeOther))
 	for pattern, p := range map[string]struct {
 		name string
 		show func(*request) (any, error)
 	}{
+		"GET /console":                       {"now", c.home},
+		"GET /console/{$}":                   {"now", c.home},
+		"GET /console/find":                  {"problem", c.lookUp},
 		"GET /console/live":                  {"", c.changes},
 		"GET /console/now":                   {"now", c.now},
 		"GET /console/plans":                 {"plans", c.plans},
@@ -179,6 +181,7 @@ type view struct {
 	Session    *session // nil: nobody is logged in
 	Message    string
 	Body       any
+	standing
 }
 
 // errDone means that a handler has already answered.
@@ -232,7 +235,7 @@ func (q *request) see(path, said string) (any, error) {
 
 func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, name string, s *session, body any) {
 	var out bytes.Buffer
-	v := view{Page: name, Path: r.URL.Path, Session: s, Message: s.takeMessage(), Body: body}
+	v := view{Page: name, Path: r.URL.Path, Session: s, Message: s.takeMessage(), Body: body, standing: c.standing(r.Context(), s)}
 	if err := c.pages[name].Execute(&out, v); err != nil {
 		c.Log.ErrorContext(r.Context(), "console page", slog.String("page", name), slog.String("error", err.Error()))
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
@@ -307,8 +310,9 @@ func (q *request) stream() (leave func(), err error) {
 	return leave, nil
 }
 
-// changes is a stream with an event for every decision that the person may see. It ends with the
-// session, with the page, and after some minutes: the browser reconnects.
+// changes is a stream with an event for every decision that the person may see, with how many
+// approvals wait for them. It ends with the session, with the page, and after some minutes: the
+// browser reconnects.
 func (c *Console) changes(q *request) (any, error) {
 	leave, err := q.stream()
 	if err != nil {
@@ -330,10 +334,11 @@ func (c *Console) changes(q *request) (any, error) {
 		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
 		said := ": nothing\n\n"
 		if now := a.Body.String(); err == nil && now != last {
-			if last != "" {
-				said = "event: changed\ndata: {}\n\n"
+			event := "changed"
+			if last == "" {
+				event = "began"
 			}
-			last = now
+			last, said = now, fmt.Sprintf("event: %s\ndata: {\"waiting\":%d}\n\n", event, c.waiting(q.Context(), q.s))
 		}
 		if _, err := io.WriteString(q.w, said); err != nil {
 			return nil, errDone

@@ -47,7 +47,7 @@ func TestIntegrationConsole(t *testing.T) {
 		Violations, Errors           []string
 		Pages                        int
 		Approved, Manifest, Verified string
-		Live, Diff, Tree             bool
+		Live, Diff, Tree, Phone      bool
 		Cookie                       []any
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
@@ -56,7 +56,7 @@ func TestIntegrationConsole(t *testing.T) {
 	for _, v := range append(got.Violations, got.Errors...) {
 		t.Error(v)
 	}
-	if got.Pages < 14 || !got.Live || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
+	if got.Pages < 15 || !got.Live || !got.Phone || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
 		!strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
 		t.Errorf("%s", raw)
 	}

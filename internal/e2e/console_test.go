@@ -117,7 +117,11 @@ func TestConsoleApproval(t *testing.T) {
 	turn := s.hold(ana, openInBerlin)
 	id := turn.Approval.IntentID
 	b := s.at(ben)
-	b.open("/console/approvals").shows(t, "may decide", "skill.call", "ana")
+	home := b.open("/console")
+	home.shows(t, "(1) Approvals – writ", "may decide", "skill.call", "ana")
+	if home.path != "/console/approvals" {
+		t.Errorf("somebody who may decide begins at %s", home.path)
+	}
 	p := b.open("/console/approvals/" + id)
 	p.shows(t, "List the outlets of the shop.", "Asked by", "outlet_list", "Request changes", "writ.skill.approval")
 	form := url.Values{"decision": {"approve"}, "csrf": {p.csrf()}}
@@ -149,6 +153,17 @@ func TestConsoleApproval(t *testing.T) {
 	a := s.at(ana)
 	plan := a.open("/console/plans/" + turn.PlanID)
 	plan.shows(t, turn.PlanID, openInBerlin, "outlet_list", "Proofs of this page")
+	for text, path := range map[string]string{
+		turn.PlanID: "/console/plans/" + turn.PlanID, id: "/console/intents/" + id, "skills-1.outlet_list": "/console/skills/skills-1.outlet_list",
+		"skill.call": "/console/record", "policy_denied": "/console/record", "ben": "/console/record",
+	} {
+		if p := a.open("/console/find?q=" + url.QueryEscape(text)); p.status != http.StatusOK || p.path != path {
+			t.Errorf("%s is found at %s: HTTP %d", text, p.path, p.status)
+		}
+	}
+	if p := a.open("/console/find?q=no+such"); p.status != http.StatusUnprocessableEntity || !strings.Contains(p.text, "Enter the id of an intent") {
+		t.Errorf("what nothing is called: HTTP %d\n%s", p.status, p.text)
+	}
 	for _, other := range []*browser{b, d} {
 		if p := other.open("/console/plans/" + turn.PlanID); p.status != http.StatusNotFound {
 			t.Errorf("another user's plan: %d", p.status)

@@ -3,12 +3,17 @@
 // it every page works as well.
 "use strict";
 
-// What a page shows of the moment stands in #live. It is replaced unless somebody is in it.
-const live = document.getElementById("live");
-if (live) {
-  const stream = new EventSource(new URL("../live", document.currentScript.src));
+const below = (path) => new URL(`../${path}`, base);
+const base = document.currentScript.src;
+
+// What a page shows of the moment stands in #live. It is replaced unless somebody is in it. How many
+// approvals wait stands in the title and in the navigation of every page.
+const state = document.getElementById("state"), live = document.getElementById("live");
+if (state) {
+  const stream = new EventSource(below("live")), title = document.title.replace(/^\(\d+\) /, "");
   let late = false;
   const update = async () => {
+    if (!live) return;
     if (live.contains(document.activeElement)) { late = true; return; }
     late = false;
     const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
@@ -17,8 +22,24 @@ if (live) {
     const now = page.getElementById("live");
     if (now) live.replaceChildren(...now.childNodes);
   };
-  stream.addEventListener("changed", update);
-  live.addEventListener("focusout", () => { if (late) setTimeout(update, 0); });
+  const count = (e) => {
+    const { waiting } = JSON.parse(e.data);
+    document.title = waiting ? `(${waiting}) ${title}` : title;
+    document.getElementById("waiting").textContent = waiting ? `(${waiting})` : "";
+  };
+  stream.addEventListener("open", () => { state.textContent = "live"; });
+  stream.addEventListener("began", count);
+  stream.addEventListener("changed", (e) => { count(e); update(); });
+  stream.addEventListener("error", async () => {
+    state.textContent = "paused";
+    if (stream.readyState !== EventSource.CLOSED) return;
+    const answer = await fetch(below("live"), { headers: { Accept: "text/plain" } }).catch(() => null);
+    answer?.body?.cancel();
+    if (answer?.status !== 401) return;
+    const link = Object.assign(document.createElement("a"), { href: below("login"), textContent: "log in" });
+    state.replaceChildren("signed out: ", link);
+  });
+  live?.addEventListener("focusout", () => { if (late) setTimeout(update, 0); });
   addEventListener("pagehide", () => stream.close());
 }
 
@@ -84,7 +105,7 @@ async function root(index, size, leaf, path) {
 
 // verify says what does not hold of an intent's receipt and proof; nothing: all holds.
 async function verify(id) {
-  const answer = await fetch(`/console/intents/${encodeURIComponent(id)}/proof`);
+  const answer = await fetch(below(`intents/${encodeURIComponent(id)}/proof`));
   const doc = await answer.json();
   if (!answer.ok) return `${doc.code}: ${doc.detail || doc.title}`;
   const keys = doc.keys.keys, at = doc.inclusion;

@@ -59,12 +59,18 @@ for (const name of ["now", "plans", "agents", "policies", "record", "health", "a
 
 const second = await context.newPage();
 await second.goto(`${url}/console/now`);
+await second.waitForFunction(() => document.title.startsWith("(1) ") && document.getElementById("state").textContent === "live");
 const first = await second.textContent("#live tbody tr");
 await press(`a[href="/console/approvals/${held}"]`);
 await look("approval");
+await page.setViewportSize({ width: 390, height: 844 });
+await look("approval_phone");
+found.phone = await page.evaluate(() => [...document.querySelectorAll("#decide .buttons button")].filter((b) => !b.closest("details")).every((b) => { const r = b.getBoundingClientRect(); return r.bottom <= innerHeight && r.right <= innerWidth && r.height >= 44; }));
+await page.setViewportSize({ width: 1160, height: 720 });
 await press("button[value=approve]");
 found.approved = await said();
 await second.waitForFunction((was) => document.querySelector("#live tbody tr").textContent !== was, first);
+await second.waitForFunction(() => !document.title.startsWith("("));
 found.live = true;
 await second.close();
 

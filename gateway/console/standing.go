@@ -1,0 +1,55 @@
+package console
+
+import (
+	"context"
+	"net/http"
+
+	"aob.dev/writ/bus"
+	"aob.dev/writ/internal/health"
+)
+
+// standing is what every page shows beside its own content.
+type standing struct {
+	Waiting int                // approvals that the person may give, up to inboxSeen
+	Wrong   []health.Condition // of this process
+}
+
+// inboxSeen bounds what is counted of an inbox.
+const inboxSeen = 100
+
+// standing asks for it. What cannot be had is left out: the page itself says why.
+func (c *Console) standing(ctx context.Context, s *session) (out standing) {
+	if s == nil {
+		return out
+	}
+	out.Waiting = c.waiting(ctx, s)
+	var ready struct{ Conditions []health.Condition }
+	if c.ask(ctx, s.credentials, http.MethodGet, "/readyz", nil, &ready) == nil {
+		out.Wrong = ready.Conditions
+	}
+	return out
+}
+
+// waiting counts the approvals that a person may give.
+func (c *Console) waiting(ctx context.Context, s *session) (n int) {
+	var inbox bus.ApprovalsReply
+	if c.ask(ctx, s.credentials, http.MethodGet, "/agent/approvals?limit=100", nil, &inbox) != nil {
+		return 0
+	}
+	for _, a := range inbox.Approvals {
+		if a.MayDecide {
+			n++
+		}
+	}
+	return n
+}
+
+// home is the first page: the inbox of somebody for whom something waits, else what happens now.
+func (c *Console) home(q *request) (any, error) {
+	to := "/console/now"
+	if c.waiting(q.Context(), q.s) > 0 {
+		to = "/console/approvals"
+	}
+	http.Redirect(q.w, q.Request, c.root+to, http.StatusSeeOther)
+	return nil, errDone
+}
