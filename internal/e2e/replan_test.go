@@ -286,3 +286,32 @@ func TestThirdReplanIsTheLast(t *testing.T) {
 		t.Errorf("not plain language: %q", got.Reason)
 	}
 }
+
+// TestNothingElseToTry: a model that repeats a call that fails is asked for the end of its step after
+// the third time; after a call that nobody could approve no other plan is written.
+func TestNothingElseToTry(t *testing.T) {
+	t.Parallel()
+	for skill, want := range map[string]struct {
+		calls, revisions int
+		cause            string
+	}{
+		"stock_archive": {calls: 3 * (catalog.MaxReplans + 1), revisions: catalog.MaxReplans + 1},
+		"price_list":    {revisions: 1, cause: catalog.NeedsApprovers},
+	} {
+		m := &mind{
+			plan: func(in planning) model.Call { return steps(step(in.FirstStep, "look", skill, 0, "string")) },
+			act:  func(working) action { return use(skill, "{}") },
+		}
+		server := serveStock(t)
+		s := start(t, setup{Skills: []string{server.url}, Model: m})
+		s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user", "approver"}}})
+		s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["price_list"]}`)}})
+		got := s.ask(s.as("ana"), stockTask)
+		if last := got.Plan.Steps[len(got.Plan.Steps)-1]; got.Status != "failed" || last.Cause != want.cause || want.cause != "" && !strings.Contains(got.Reason, "nobody can approve") {
+			t.Errorf("%s: %+v", skill, got.Plan)
+		}
+		if n := server.count(skill); n != want.calls || len(got.called("plan")) != want.revisions {
+			t.Errorf("%s: %d calls, %d revisions, want %+v", skill, n, len(got.called("plan")), want)
+		}
+	}
+}

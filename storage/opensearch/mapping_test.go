@@ -16,7 +16,7 @@ import (
 var extras = map[string][]string{
 	storage.IndexPlans: {
 		"epoch", "facts", "failure", "max_steps", "plan_digest", "response", "revision", "task", "turn_id",
-		"agent", "components", "route", "steps.after", "steps.agent", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage", "run", "workflow_id", "steps.type", "steps.attempts", "steps.retry_at", "steps.replayed", "workflow_complete", "replan_history.shape",
+		"agent", "components", "route", "steps.after", "steps.agent", "steps.cause", "steps.id", "steps.inputs", "steps.parallel", "steps.revision", "steps.step", "steps.suggestion", "usage", "run", "workflow_id", "steps.type", "steps.attempts", "steps.retry_at", "steps.replayed", "workflow_complete", "replan_history.shape",
 	},
 	storage.IndexMemory:   {"skills", "ask", "embedder", "notes", "sources"},
 	storage.IndexSessions: {"agent", "did", "resumed_from", "sources", "ttl_at", "ttl_minutes", "workflow_state", "messages.intent_summary"},
