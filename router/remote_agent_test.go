@@ -69,7 +69,7 @@ func TestRemoteAgent(t *testing.T) {
 	w.PushAgents(1, files)
 	p := w.BegunAgent("p", "helpdesk")
 	task := p.Started(1)
-	files["helpdesk"] = strings.Replace(helpdesk, "first", "second", 1)
+	files["helpdesk"] = strings.Replace(helpdesk, "first", "second", 1) + "idempotent: true\n"
 	w.PushAgents(2, files)
 	w = w.Restart()
 	task.Plan = p.On(w)
@@ -90,11 +90,11 @@ func TestRemoteAgent(t *testing.T) {
 	}
 	w.Want(task.Reply("Which account?"), intents.OK)
 
-	// A plan that is opened now has the new endpoint.
+	// A plan that is opened now has the new endpoint and effect.
 	task = w.BegunAgent("q", "helpdesk").Started(1)
 	w.Want(w.Do(message(task, "helpdesk.handle_message")), intents.OK)
-	if pins := lastPins(t, w); pins[0].Server != "https://second.example/mcp" {
-		t.Errorf("a new plan goes to %s", pins[0].Server)
+	if pins := lastPins(t, w); pins[0].Server != "https://second.example/mcp" || pins[0].Effect != "idempotent" {
+		t.Errorf("a new plan has %+v", pins[0])
 	}
 
 	// Asked by another agent. An agent that may ask any asks local ones.

@@ -44,6 +44,8 @@ type CallMeta struct {
 	Digest string
 	// RetrySafe allows the skill to run more than once. Without it a call is sent at most once.
 	RetrySafe bool
+	// RetryLate, with RetrySafe, sends it again after a time-out, too.
+	RetryLate bool
 	// Log gets the server's messages during the call; nil: the client's log.
 	Log *slog.Logger
 	// OnMessage, if not nil, gets the same. It is called from several goroutines, and may be
@@ -97,7 +99,7 @@ func (c *Client) Call(ctx context.Context, name string, input json.RawMessage, m
 	}
 	ctx = context.WithValue(ctx, toolKey{}, t)
 	req := c.request(t.Declared(), input, meta)
-	q := &patience{limit: cmp.Or(c.src.Timeouts[name], c.opt.Timeout)}
+	q := &patience{limit: cmp.Or(c.src.Timeouts[name], c.opt.Timeout), again: meta.RetryLate}
 	token, end := c.asides.during(meta.Owner, pendingCall{cmp.Or(meta.Log, c.log), meta.OnMessage, func(p bus.Progress) {
 		q.renew()
 		if meta.OnProgress != nil {
@@ -246,7 +248,7 @@ func (c *Client) send(ctx context.Context, req wire.CallToolRequest, q *patience
 		return st.answer, false, nil
 	}
 	e, forgotten := c.failed(ctx, st, err, cn, safe)
-	e.late = errors.Is(e, context.DeadlineExceeded)
+	e.late = !q.again && errors.Is(e, context.DeadlineExceeded)
 	// A 404 after the answer began is about resuming its stream.
 	return res, forgotten || errors.Is(err, transport.ErrSessionTerminated) && !st.accepted.Load(), e
 }

@@ -33,7 +33,7 @@ type Options struct {
 	// decompression, or a line of a child's output.
 	MaxBytes int64
 	// Timeout is how long an attempt of a call may go on without an answer or progress; the caller's
-	// context bounds all. A call that was late is not repeated. The source may have another one for
+	// context bounds all. A call that was late is repeated only with CallMeta.RetryLate. The source may have another one for
 	// its tool. Zero: that of the source, or else DefaultTimeout.
 	Timeout time.Duration
 	// StartTimeout bounds connecting: start of the process and handshake. Zero:

@@ -10,6 +10,7 @@ import (
 // concurrent use.
 type patience struct {
 	limit time.Duration
+	again bool // an attempt that was late is repeated
 
 	mu    sync.Mutex
 	timer *time.Timer // of the present attempt; nil: there is none

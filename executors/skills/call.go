@@ -153,6 +153,7 @@ func (s *skills) meta(in invocation) mcp.CallMeta {
 	m := mcp.CallMeta{
 		IntentID: o.ID, Principal: o.Ticket.Actor.UserID, Owner: o.Ticket.Actor.Tenant + "\x00" + o.Ticket.Actor.UserID, Digest: in.pin.Digest, RetrySafe: repeatable(in.pin),
 		OnMessage:  func(x mcp.ServerMessage) { o.Write(x.Level, in.skill.Server+":"+x.Kind, x.Text, x.Data) },
+		RetryLate:  in.pin.Kind == intents.KindAgent,
 		OnProgress: o.Progress,
 		Log:        s.Log.With(slog.String("server", in.skill.Server), slog.String("skill", in.pin.Skill), slog.String("intent_id", o.ID)),
 	}

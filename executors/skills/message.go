@@ -13,6 +13,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/schemas"
 )
 
@@ -70,7 +71,7 @@ func agentPin(o *executors.Intent, skill string) (intents.Pin, bool) {
 	return o.Ticket.Pins[i], true
 }
 
-// message takes a message to a remote agent. It is sent at most once.
+// message takes a message to a remote agent. It is sent at most once, unless the agent is idempotent.
 func (s *skills) message(ctx context.Context, o *executors.Intent, pin intents.Pin, args catalog.SkillCall) (*executors.Result, error) {
 	agent := strings.TrimSuffix(pin.Skill, "."+messageTool)
 	in := invocation{intent: o, skill: Skill{Server: agent}, pin: pin}
@@ -129,6 +130,9 @@ func (s *skills) messageTo(ctx context.Context, o *executors.Intent, agent strin
 	}
 	if err := json.Unmarshal(raw, &m); err != nil {
 		return m, executors.Fail(intents.MalformedArgs, "the input is no message to a remote agent")
+	}
+	for _, text := range []*string{&m.RawInput, &m.Summary, &m.DisplayName} {
+		*text = visible.Prose(strings.ReplaceAll(*text, "\r\n", "\n"))
 	}
 	m.SessionID, m.RequestID, m.Employee = o.Context.SessionID, o.ID, o.Ticket.Actor.UserID
 	m.History, m.State = []catalog.Turn{}, json.RawMessage(`{}`)

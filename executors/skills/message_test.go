@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"net/http"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -263,5 +264,53 @@ func TestMessageFence(t *testing.T) {
 	}
 	if r := b.Do(t, b.message("s1", "fourth")); r.Code == intents.OK {
 		t.Errorf("without a store: %+v", r)
+	}
+}
+
+// TestMessageRepeated: an agent whose file says so gets a message again after a 500 and a time-out, and
+// any other does not.
+func TestMessageRepeated(t *testing.T) {
+	for _, way := range []string{"500", "late"} {
+		for effect, want := range map[string]int64{"once": 1, "idempotent": 2} {
+			t.Run(way+" "+effect, func(t *testing.T) {
+				b := openDesk(t, time.Second)
+				var sent atomic.Int64
+				free := make(chan struct{})
+				t.Cleanup(func() { close(free) })
+				honest := b.site.next
+				b.site.become(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+					if r.Header.Get("Idempotency-Key") != "" && sent.Add(1) == 1 {
+						if way == "late" {
+							select {
+							case <-r.Context().Done():
+							case <-free:
+							}
+						}
+						http.Error(w, "broken", http.StatusInternalServerError)
+						return
+					}
+					honest.ServeHTTP(w, r)
+				}))
+				b.says(`{"content":"Hi","workflow_complete":false}`)
+				in := b.message("s1", "Hello")
+				in.Ticket.Pins[0].Effect = effect
+				r := b.Do(t, in)
+				if (r.Code == intents.OK) != (effect == "idempotent") || sent.Load() != want {
+					t.Errorf("%+v after %d messages", r, sent.Load())
+				}
+			})
+		}
+	}
+}
+
+// TestMessageShown: no character of a message is hidden from whoever reads it.
+func TestMessageShown(t *testing.T) {
+	b := openDesk(t, 5*time.Second)
+	b.says("Hi")
+	b.Must(t, b.message("s1", "Pay\u202e Ben\u0000\r\nnow \U0001F469\u200d\U0001F467"), nil)
+	for name, want := range map[string]string{"raw_input": "Pay<U+202E> Ben<U+0000>\nnow \U0001F469\u200d\U0001F467", "intent_summary": "Wants Pay<U+202E> Ben<U+0000>\nnow \U0001F469\u200d\U0001F467"} {
+		if b.got[0][name] != want {
+			t.Errorf("%s is %q", name, b.got[0][name])
+		}
 	}
 }

@@ -62,8 +62,10 @@ type Agent struct {
 	StatusEvents map[string]StatusEvent `json:"status_events,omitempty"`
 	Enrichers    []Enricher             `json:"enrichers,omitempty"`
 
-	*Routing        // nil: nothing is routed to it
-	Endpoint string `json:"endpoint,omitempty"` // of a remote one
+	*Routing // nil: nothing is routed to it
+	// Of a remote one: where its server is, and whether a message may be sent to it twice.
+	Endpoint   string `json:"endpoint,omitempty"`
+	Idempotent bool   `json:"idempotent,omitempty"`
 }
 
 // Remote is the type of an agent that runs on a server.

@@ -29,6 +29,8 @@ type Scope struct {
 	Name   string `json:"name"`
 	Digest string `json:"digest"` // of the agent's file
 	Remote bool   `json:"remote,omitempty"`
+	// Idempotent: it is remote, and a message may be sent to it twice.
+	Idempotent bool `json:"idempotent,omitempty"`
 
 	Types   []string `json:"types"`             // of intents
 	Skills  []string `json:"skills,omitempty"`  // by full id
@@ -105,7 +107,7 @@ func (d *Definition) scope() Scope {
 		s.Routing = &rule
 	}
 	if d.Type == Remote {
-		s.Remote, s.Types, s.Skills = true, ofRemote, []string{d.MessageSkill()}
+		s.Remote, s.Idempotent, s.Types, s.Skills = true, d.Idempotent, ofRemote, []string{d.MessageSkill()}
 		return s
 	}
 	for _, t := range d.Tools {
