@@ -115,7 +115,7 @@ func (c *Connections) Open(ctx context.Context, name string, who intents.Princip
 	return Access{a.Issuer, b, b.hide}, nil
 }
 
-// unconnected is the refusal of a call for a user who has to connect first. why begins with "you".
+// unconnected is the refusal of a call for a user who has to connect first.
 func (c *Connections) unconnected(name string, who intents.Principal, why string) error {
 	e := &mcp.Error{Kind: mcp.ErrUnconnected, Undelivered: true, Barred: true}
 	how := "run writ skill connect " + name

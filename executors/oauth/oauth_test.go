@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -51,20 +53,35 @@ func open(t *testing.T, set mcp.OAuth) *bench {
 		t.Fatal(err)
 	}
 	b.docs = docs
-	secret := []byte("the secret of links, of 32 bytes")
 	if b.box, err = sealed.NewBox(secret, catalog.LinkUse); err != nil {
 		t.Fatal(err)
 	}
 	if set.Mode == mcp.AuthExchange {
 		set.Issuer = b.issuer.URL
 	}
-	b.registry = skills.NewRegistry(t.Context(), b.clock)
+	t.Cleanup(func() {
+		if err := docs.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	b.start(set)
+	return b
+}
+
+var secret = []byte("the secret of links, of 32 bytes")
+
+// start starts a process with the store of the bench.
+func (b *bench) start(set mcp.OAuth) {
+	t := b.t
+	t.Helper()
+	registry := skills.NewRegistry(t.Context(), b.clock)
+	b.registry = registry
 	cache := skills.NewCache(b.clock)
 	log := slog.New(slog.NewTextHandler(b, &slog.HandlerOptions{Level: slog.LevelDebug}))
 	c, err := oauth.New(oauth.Config{
-		Documents: docs, Secret: secret, Hosts: []string{"127.0.0.1"}, Base: func() string { return "http://127.0.0.1:1" }, Now: b.clock, Log: log,
+		Documents: b.docs, Secret: secret, Hosts: []string{"127.0.0.1"}, Base: func() string { return "http://127.0.0.1:1" }, Now: b.clock, Log: log,
 		Changed: func(who intents.Principal, server string, _ bool) {
-			b.registry.Forget(who, server)
+			registry.Forget(who, server)
 			cache.Forget(who, server)
 		},
 	})
@@ -96,15 +113,11 @@ func open(t *testing.T, set mcp.OAuth) *bench {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := b.registry.Close(); err != nil {
-			t.Error(err)
-		}
-		if err := docs.Close(); err != nil {
+		if err := registry.Close(); err != nil {
 			t.Error(err)
 		}
 	})
 	b.Executor = executortest.New(t, skills.Name, b.clock, skills.Handlers(skills.Config{Registry: b.registry, Cache: cache, Now: b.clock, Log: log, Connections: c.Handlers()}))
-	return b
 }
 
 // Write implements io.Writer for the log.
@@ -368,6 +381,93 @@ func TestRefresh(t *testing.T) {
 	b.connect("ana", "ana@notes", b.link())
 	b.says(b.call("ana", "note", `{}`, pins), "ana@notes")
 	b.hidden()
+}
+
+// dying is a store whose process dies when it has written some times.
+type dying struct {
+	storage.Documents
+	left atomic.Int64
+}
+
+func (d *dying) Swap(ctx context.Context, tenant, index string, expected int64, doc storage.Document) error {
+	if d.left.Add(-1) < 0 {
+		return storage.ErrUnavailable
+	}
+	return d.Documents.Swap(ctx, tenant, index, expected, doc)
+}
+
+// TestRefreshDeath: a process dies when the authorization server has replaced the tokens, and before they are
+// stored. The next one asks once with the old ones, and then the user to connect again.
+func TestRefreshDeath(t *testing.T) {
+	set := mcp.OAuth{Mode: mcp.AuthUser}
+	b := open(t, set)
+	b.connect("ana", "ana@notes", b.link())
+	pins := b.pins()
+	living := b.docs
+	dies := &dying{Documents: living}
+	dies.left.Store(1) // the claim
+	b.docs = dies
+	b.start(set)
+	b.issuer.Expire()
+	if r := b.call("ana", "note", `{}`, pins); r.Code == intents.OK || b.issuer.Asked("refresh_token") != 1 {
+		t.Fatalf("%s %s after %d refreshes", r.Code, r.Result, b.issuer.Asked("refresh_token"))
+	}
+	b.docs = living
+	b.start(set)
+	b.advance(time.Minute) // the claim of the dead process lapses
+	for range 3 {
+		b.refused(b.call("ana", "note", `{}`, pins))
+	}
+	if n := b.issuer.Asked("refresh_token"); n != 2 {
+		t.Errorf("refreshed %d times", n)
+	}
+	b.connect("ana", "ana@notes", b.link())
+	b.says(b.call("ana", "note", `{}`, pins), "ana@notes")
+	b.hidden()
+}
+
+// TestRefreshRefused: whatever the authorization server answers to a refresh, the user learns to connect again,
+// or that it does not answer now; then the connection stays.
+func TestRefreshRefused(t *testing.T) {
+	for _, tt := range []struct {
+		status  int
+		body    string
+		connect bool // is asked for
+		over    bool // the tokens are not good any more
+	}{
+		{400, `{"error":"invalid_grant"}`, true, true},
+		{200, `{"error":"bad_refresh_token"}`, true, true},
+		{400, `{"error":"invalid_request"}`, true, false},
+		{401, `{"error":"invalid_client"}`, true, false},
+		{403, `<html>`, true, false},
+		{400, ``, true, false},
+		{500, `secret words`, false, false},
+		{503, `{"error":"temporarily_unavailable"}`, false, false},
+		{429, ``, false, false},
+		{200, `{}`, false, false},
+	} {
+		t.Run(fmt.Sprint(tt.status, tt.body), func(t *testing.T) {
+			b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
+			b.connect("ana", "ana@notes", b.link())
+			pins := b.pins()
+			b.issuer.Expire()
+			b.issuer.Answers(tt.status, tt.body)
+			for range 2 {
+				switch r := b.call("ana", "note", `{}`, pins); {
+				case tt.connect:
+					b.refused(r)
+				case r.Code == intents.OK || strings.Contains(r.Reason, "writ skill connect") || strings.Contains(r.Reason, "secret"):
+					t.Errorf("%s %s", r.Code, r.Reason)
+				}
+			}
+			b.issuer.Answers(0, "")
+			if r := b.call("ana", "note", `{}`, pins); tt.over {
+				b.refused(r)
+			} else {
+				b.says(r, "ana@notes")
+			}
+		})
+	}
 }
 
 // TestDisconnect: the connection is gone, and so are the tokens.

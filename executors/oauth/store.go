@@ -19,6 +19,9 @@ type connection struct {
 	User   string `json:"user_id"`
 	Server string `json:"server"`
 	Issuer string `json:"issuer"`
+	// Position of the skill.connect that wrote it last: a user.erase after it removes the connection, however
+	// often its tokens were refreshed.
+	Position int64 `json:"position"`
 	// Refreshing is until when one process refreshes the tokens, and all others wait.
 	Refreshing *time.Time `json:"refreshing,omitempty"`
 	Sealed     struct {
@@ -106,6 +109,7 @@ func (c *Connections) save(ctx context.Context, x *connection, position int64) (
 	if x.Sealed.Data, err = c.tokens.Seal(x.content, x.about()...); err != nil {
 		return err
 	}
+	x.Position = max(x.Position, position)
 	doc, err := executors.Document(id(x.User, x.Server), max(position, x.version+1), x)
 	if err != nil {
 		return err

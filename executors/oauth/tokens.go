@@ -6,6 +6,7 @@ import (
 	"errors"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -63,21 +64,36 @@ func (p *pending) page(endpoint string) string {
 	return cfg.AuthCodeURL("", opts...)
 }
 
-// refused reports what an authorization server answers in place of tokens; empty: it has not answered so.
+// refused reports what an authorization server answers in place of tokens; empty: it has not answered so,
+// or may answer otherwise later.
 func refused(err error) string {
 	var r *oauth2.RetrieveError
-	if !errors.As(err, &r) {
+	if !errors.As(err, &r) || later(r) {
 		return ""
 	}
 	return cmp.Or(visible.Line(r.ErrorCode, maxReason), "HTTP "+r.Response.Status)
 }
 
+// later reports that an answer says nothing about the request.
+func later(r *oauth2.RetrieveError) bool {
+	switch r.ErrorCode {
+	case "":
+		return r.Response.StatusCode >= http.StatusInternalServerError || r.Response.StatusCode == http.StatusTooManyRequests
+	case "server_error", "temporarily_unavailable", "slow_down":
+		return true
+	}
+	return false
+}
+
 // tokenError is the error of a request for tokens. The body of the answer is not in it.
 func tokenError(err error) error {
 	var own *mcp.Error
+	var answer *oauth2.RetrieveError
 	switch code := refused(err); {
 	case errors.As(err, &own):
 		return err
+	case code == "" && errors.As(err, &answer):
+		return &mcp.Error{Kind: mcp.ErrUnavailable, Reason: "its authorization server gives no token: HTTP " + answer.Response.Status, Undelivered: true}
 	case code != "":
 		return &mcp.Error{Kind: mcp.ErrRefused, Reason: "its authorization server refuses a token: " + code, Undelivered: true, Barred: true}
 	}
@@ -149,6 +165,9 @@ func (c *Connections) userToken(ctx context.Context, name string, s *server, iss
 		if err == nil {
 			err, refreshed = c.refresh(context.WithoutCancel(ctx), s, x), true
 		}
+		if code := refused(err); code != "" {
+			return "", c.unconnected(name, who, "your connection to "+name+" is not renewed by its authorization server ("+code+")")
+		}
 		if err != nil && !errors.Is(err, storage.ErrStale) {
 			return "", tokenError(err)
 		}
@@ -157,6 +176,9 @@ func (c *Connections) userToken(ctx context.Context, name string, s *server, iss
 
 // scheduled begins the sessions of schedules.
 const scheduled = "sched_"
+
+// over are the refusals of a refresh token that has ended, the second by GitHub.
+var over = []string{"invalid_grant", "bad_refresh_token"}
 
 // refresh renews the tokens of a connection and stores the new ones. Tokens that are refused are removed.
 func (c *Connections) refresh(ctx context.Context, s *server, x *connection) error {
@@ -167,7 +189,7 @@ func (c *Connections) refresh(ctx context.Context, s *server, x *connection) err
 	case err == nil:
 		now := c.held(got)
 		t.Access, t.Expiry, t.Refresh = now.token, now.until, cmp.Or(got.RefreshToken, t.Refresh)
-	case refused(err) == "invalid_grant":
+	case slices.Contains(over, refused(err)):
 		t.Access, t.Refresh = "", ""
 		err = nil
 	}

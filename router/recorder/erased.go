@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"maps"
 	"slices"
+	"strconv"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -80,6 +81,9 @@ func (r *Recorder) eraseUser(ctx context.Context, s state.Intent, position int64
 	tenant := state.TargetTenant(s.Tenant, a.Tenant)
 	for _, index := range slices.Sorted(maps.Keys(ofUsers)) {
 		q := storage.Query{Terms: map[string][]string{ofUsers[index]: {a.UserID}}, Before: position}
+		if index == storage.IndexConnections { // refreshed tokens are written at positions of their own
+			q.Before, q.Ranges = 0, map[string]storage.Range{"position": {LT: strconv.FormatInt(position, 10)}}
+		}
 		err := r.patiently(ctx, index, func() error {
 			if store, lags := r.documents.(storage.Refresher); lags {
 				if err := store.Refresh(ctx, index); err != nil {

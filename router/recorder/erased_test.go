@@ -335,6 +335,13 @@ func putWords(w *routertest.World, d storage.Documents, tenant, user, id string,
 	} {
 		w.Must(d.Put(w.Context(), tenant, index, storage.Document{ID: id, Position: position, Body: fmt.Appendf(nil, body, id, tenant, user, at, intents.Digest([]byte(id)))}))
 	}
+	putConnection(w, d, tenant, user, id, position)
+}
+
+// putConnection writes a connection that a skill.connect made at a position, and whose tokens were refreshed often.
+func putConnection(w *routertest.World, d storage.Documents, tenant, user, id string, position int64) {
+	w.Helper()
+	w.Must(d.Put(w.Context(), tenant, storage.IndexConnections, storage.Document{ID: id, Position: position + 1<<20, Body: fmt.Appendf(nil, `{"tenant_id":%q,"user_id":%q,"server":"s","issuer":"i","position":%d,"sealed":{"data":""}}`, tenant, user, position)}))
 }
 
 // onlyMineGone checks that of the documents mine, bens, later and elsewhere (of tenant acme) the first
@@ -342,7 +349,7 @@ func putWords(w *routertest.World, d storage.Documents, tenant, user, id string,
 func onlyMineGone(w *routertest.World, d storage.Documents) {
 	w.Helper()
 	for id, tenant := range map[string]string{"mine": "default", "bens": "default", "later": "default", "elsewhere": "acme"} {
-		for _, index := range []string{storage.IndexMemory, storage.IndexMoments, storage.IndexSouls, storage.IndexChunks, storage.IndexWorkflows} {
+		for _, index := range []string{storage.IndexMemory, storage.IndexMoments, storage.IndexSouls, storage.IndexChunks, storage.IndexWorkflows, storage.IndexConnections} {
 			_, err := d.Get(w.Context(), tenant, index, id)
 			if gone := errors.Is(err, storage.ErrNotFound); gone != (id == "mine") || err != nil && !gone {
 				w.Errorf("%s %s: %v", index, id, err)

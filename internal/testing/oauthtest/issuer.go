@@ -31,6 +31,8 @@ type Issuer struct {
 	asked   map[string]int        // requests by grant type
 	devices map[string]*device    // by code
 	key     ed25519.PrivateKey    // of JWTs
+	status  int                   // of every answer to a request for tokens, with body; 0: a true one
+	body    string
 }
 
 // grant is what a token stands for.
@@ -71,6 +73,9 @@ func answer(w http.ResponseWriter, status int, v any) {
 	w.WriteHeader(status)
 	_ = json.NewEncoder(w).Encode(v) // fails only with the connection
 }
+
+// Answers has every request for tokens answered so; status 0: truly.
+func (i *Issuer) Answers(status int, body string) { i.set(func() { i.status, i.body = status, body }) }
 
 // As sets who is logged in.
 func (i *Issuer) As(account string) { i.set(func() { i.account = account }) }
@@ -167,6 +172,12 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	defer i.mu.Unlock()
 	kind := r.FormValue("grant_type")
 	i.asked[kind]++
+	if i.status != 0 {
+		w.Header().Set("Content-Type", "application/json")
+		w.WriteHeader(i.status)
+		_, _ = w.Write([]byte(i.body)) // fails only with the connection
+		return
+	}
 	g, again := grant{Resource: r.FormValue("resource")}, true
 	switch kind {
 	case "authorization_code":
