@@ -3,6 +3,7 @@ package upkeep
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -184,6 +185,33 @@ func (p *projection) record(ctx context.Context, dir string, records storage.Rec
 	}
 	p.unprojected, p.state = r.SetAside(), r.State()
 	return reached
+}
+
+// Purge removes documents by their members and positions. The database itself has no entries to find them by.
+func (p *projection) Purge(ctx context.Context, tenant, index string, q storage.Query) (int, error) {
+	docs, err := documentsOf(ctx, p.Documents, tenant, index)
+	if err != nil {
+		return 0, err
+	}
+	n := 0
+	for id, doc := range docs {
+		members := map[string]any{}
+		if err := json.Unmarshal(doc.Body, &members); err != nil {
+			return n, err
+		}
+		selected := q.Before == 0 || doc.Position < q.Before
+		for name, values := range q.Terms {
+			is, _ := members[name].(string)
+			selected = selected && slices.Contains(values, is)
+		}
+		if selected {
+			if err := p.Delete(ctx, tenant, index, id); err != nil {
+				return n, err
+			}
+			n++
+		}
+	}
+	return n, nil
 }
 
 // beside opens a copy of a database of documents, of which nothing but documents is needed.

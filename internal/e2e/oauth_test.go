@@ -9,12 +9,18 @@ import (
 	"net/url"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/testing/oauthtest"
+	"aob.dev/writ/storage"
+	"aob.dev/writ/storage/sqlite"
+	"aob.dev/writ/upkeep"
 )
 
 // readable checks that none of some secrets stands in a file of a directory.
@@ -181,5 +187,85 @@ func TestConnections(t *testing.T) {
 	}
 	if text := call(ana, of, "whoami"); !strings.Contains(text, "-32042") {
 		t.Errorf("a disconnected user is %s", text)
+	}
+}
+
+// TestConnectionsKept: a backup with its keys has the connections, of which nobody can read the tokens, and a
+// restored writ calls with them. Once a user is erased, so are the user's connections.
+func TestConnectionsKept(t *testing.T) {
+	issuer := oauthtest.NewIssuer(t)
+	server := oauthtest.NewServer(t, issuer)
+	base := t.TempDir()
+	dir, backup, restored := filepath.Join(base, "data"), filepath.Join(base, "backup"), filepath.Join(base, "restored")
+	skill := []string{fmt.Sprintf("name=notes auth=user issuer=%s -- %s", issuer.URL, server.Resource())}
+	whoami := func(s *system, who person) string {
+		_, header, _ := s.knock(who, http.MethodPost, "/mcp", rpcOf(1, "initialize", map[string]any{
+			"protocolVersion": "2025-06-18", "capabilities": map[string]any{}, "clientInfo": map[string]string{"name": "t", "version": "1"},
+		}), "Accept", "application/json, text/event-stream")
+		session := header.Get("Mcp-Session-Id")
+		_, text := s.rpc(who, session, rpcOf(2, "tools/call", map[string]any{"name": "whoami", "arguments": map[string]any{}}))
+		s.knock(who, http.MethodDelete, "/mcp", nil, "Mcp-Session-Id", session)
+		return text
+	}
+	kept := func(dir string) (users []string) {
+		docs, err := sqlite.OpenDocuments(t.Context(), datadir.DocumentsFile(dir), storage.NewCheck(storage.DefaultDimension))
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer docs.Close()
+		page, err := docs.Search(t.Context(), "default", storage.IndexConnections, storage.Query{Sort: "user_id"})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, d := range page.Documents {
+			user, err := storage.OwnerOf(storage.IndexConnections, d.Body)
+			users = append(users, user)
+			if err != nil {
+				t.Error(err)
+			}
+		}
+		return users
+	}
+	t.Run("before", func(t *testing.T) {
+		s := start(t, setup{Dir: dir, Skills: skill})
+		for _, user := range []string{"ana", "ben"} {
+			s.addPerson("default", user, "user")
+			var out struct{ URL string }
+			if status, p := s.call(s.as(user), http.MethodPost, "/agent/connections", map[string]string{"server": "notes"}, &out); status != http.StatusOK {
+				t.Fatalf("link: HTTP %d %+v", status, p)
+			}
+			issuer.As(user + "@notes")
+			b := s.at(s.as(user))
+			b.open(b.connects(out.URL)).shows(t, "You are connected to notes")
+			s.await("the tools are approved", func() bool { return strings.Contains(whoami(s, s.as(user)), user+"@notes") })
+		}
+	})
+	if _, err := upkeep.MakeBackup(t.Context(), dir, backup, true, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	readable(t, backup, issuer.Issued())
+	keys := filepath.Join(base, "keys")
+	if _, err := upkeep.CopyKeys(t.Context(), dir, keys, time.Now()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := upkeep.Restore(t.Context(), backup, restored, "", keys); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("restored", func(t *testing.T) {
+		s := start(t, setup{Dir: restored, Skills: skill})
+		for range 3 { // each refresh writes ana's connection
+			issuer.Expire()
+			if text := whoami(s, s.as("ana")); !strings.Contains(text, "ana@notes") {
+				t.Fatalf("ana is %s", text)
+			}
+		}
+		s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}})
+		s.operate("user.erase", catalog.UserErase{Tenant: "default", UserID: "ana", Reason: "asked for"})
+		if text := whoami(s, s.as("ben")); !strings.Contains(text, "ben@notes") {
+			t.Errorf("ben is %s", text)
+		}
+	})
+	if users := kept(restored); !slices.Equal(users, []string{"ben"}) {
+		t.Errorf("connections of %v", users)
 	}
 }
