@@ -208,7 +208,7 @@ func TestConnectionsKept(t *testing.T) {
 		return text
 	}
 	kept := func(dir string) (users []string) {
-		docs, err := sqlite.OpenDocuments(t.Context(), datadir.DocumentsFile(dir), storage.NewCheck(storage.DefaultDimension))
+		docs, err := sqlite.OpenDocuments(t.Context(), datadir.DocumentsFile(dir), storage.NewCheck(storage.DefaultDimension), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
