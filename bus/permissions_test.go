@@ -25,7 +25,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	"gateway": {asks: may{
 		publish: []string{
 			"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.plans.silent",
-			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager", "writ.prompts",
+			"writ.agent.manager", "writ.grant.manager.p1", "writ.driving.manager", "writ.agent.workflow", "writ.grant.workflow.p1", "writ.driving.workflow", "writ.turn.acme.t1", "writ.logs.p1", "writ.produce.manager", "writ.prompts", "writ.callerkeys",
 		},
 		subscribe: []string{"_INBOX_gateway_{me}.x"},
 	}},
@@ -68,7 +68,7 @@ var allowed = map[string]struct{ asks, serves may }{
 	}},
 	"skills": {serves: may{
 		publish:   []string{"writ.log.skills"},
-		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "writ.exec.answers skills", "writ.reports.skills {me}", "$SRV.PING"},
+		subscribe: []string{"writ.exec.skill.call skills", "writ.exec.skills skills", "writ.exec.answers skills", "writ.callerkeys {me}", "writ.reports.skills {me}", "$SRV.PING"},
 	}},
 	externalName: {serves: may{
 		publish:   []string{"writ.log.x-acme"},
@@ -125,7 +125,7 @@ var heardBy = []string{
 // subjects are all subjects of the grammar, one of each kind, and those that an intruder would
 // try besides.
 var subjects = []string{
-	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.directory.*", "writ.plans.silent",
+	"writ.intents", "writ.batches", "writ.directory.apikey", "writ.directory.user", "writ.directory.registry", "writ.directory.*", "writ.plans.silent", "writ.callerkeys",
 	"writ.exec.exec_python", "writ.exec.write_memory", "writ.exec.memory.query", "writ.exec.skill.call", "writ.exec.skills", "writ.exec.answers", "writ.exec.admin", "writ.exec.x.acme.echo", "writ.exec.x.other.echo", "writ.exec.>", "writ.reports.python", "writ.reports.memory", "writ.reports.logs", "writ.reports.skills", "writ.reports.x-acme", "writ.reports.>",
 	"writ.exec.logs.stream", "writ.log.python", "writ.log.memory", "writ.log.logs", "writ.log.skills", "writ.log.x-acme", "writ.log.*", "writ.log.>", "writ.logs.p1", "writ.logs.*", "writ.produce.manager", "writ.produce.planner", "writ.produce.*",
 	"writ.agent.manager", "writ.agent.planner", "writ.agent.task", "writ.agent.workflow", "writ.agent.*", "writ.agent.task.*",

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 
 	"github.com/gin-gonic/gin"
@@ -18,8 +19,11 @@ import (
 // executor beside the intents, sealed, and nothing keeps it but memory.
 const skillKeyHeader = "X-Skill-Api-Key"
 
-// maxSkillKey bounds that key in bytes.
-const maxSkillKey = 4096
+// Bounds of that key, in bytes. A shorter one could not be hidden where a server repeats it.
+const (
+	minSkillKey = 8
+	maxSkillKey = 4096
+)
 
 // secret is a text that no log shows.
 type secret string
@@ -39,8 +43,8 @@ func (g *Gateway) skillKey(c *gin.Context) (secret, error) {
 	if key == "" {
 		return "", nil
 	}
-	if len(key) > maxSkillKey {
-		return "", problem.New(intents.SchemaInvalid, "", "the header "+skillKeyHeader+" is too long")
+	if len(key) < minSkillKey || len(key) > maxSkillKey {
+		return "", problem.New(intents.SchemaInvalid, "", fmt.Sprintf("the header %s must have %d to %d bytes", skillKeyHeader, minSkillKey, maxSkillKey))
 	}
 	hash := intents.Digest([]byte(key))
 	own := key == c.GetHeader("X-Api-Key") || key == bearerOf(c)

@@ -48,6 +48,9 @@ func (e Examination) server(ctx context.Context, source mcp.Source) Finding {
 		}
 		return found(check, "a command, which was not started, so its tools and isolation were not checked (--start-servers starts it)")
 	}
+	if source.ForwardKey {
+		return found(check, "its tools were not checked: that needs the key of a caller")
+	}
 	if source.OAuth.Mode != "" {
 		return found(check, "its tools were not checked: that needs a token, which a running writ gets")
 	}

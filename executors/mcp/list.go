@@ -15,7 +15,7 @@ import (
 // model could choose from.
 const (
 	maxPages   = 100
-	maxTools   = 1000
+	MaxTools   = 1000
 	maxListing = 8 << 20          // bytes, as JSON
 	listTime   = 30 * time.Second // for all pages
 )
@@ -115,8 +115,8 @@ func (c *Client) pages(ctx context.Context, cn *conn) ([]*tool, *Error) {
 			return nil, failed
 		}
 		left -= page.size
-		if left < 0 || len(list)+len(page.Tools) > maxTools { // before any is compiled
-			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server declares more than %d tools or %d bytes of them", maxTools, maxListing)}
+		if left < 0 || len(list)+len(page.Tools) > MaxTools { // before any is compiled
+			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server declares more than %d tools or %d bytes of them", MaxTools, maxListing)}
 		}
 		for _, raw := range page.Tools {
 			list = append(list, parseTool(raw, c.src))

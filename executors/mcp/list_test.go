@@ -162,7 +162,7 @@ func TestEndlessLists(t *testing.T) {
 	}{
 		"same page": {func(string) string { return `{"tools":[],"nextCursor":"again"}` }, ErrSchema},
 		"new pages": {func(string) string { return fmt.Sprintf(`{"tools":[],"nextCursor":"%d"}`, n.Add(1)) }, ErrTooLarge},
-		"too many":  {func(string) string { return `{"tools":[` + strings.Repeat(page+",", maxTools) + page + `]}` }, ErrTooLarge},
+		"too many":  {func(string) string { return `{"tools":[` + strings.Repeat(page+",", MaxTools) + page + `]}` }, ErrTooLarge},
 		"no list":   {func(string) string { return `{"tools":7}` }, ErrSchema},
 	} {
 		t.Run(name, func(t *testing.T) {

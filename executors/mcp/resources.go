@@ -222,8 +222,8 @@ func (c *Client) entries(ctx context.Context, cn *conn, member, name string, sen
 			size += len(raw)
 			out = append(out, raw)
 		}
-		if len(out) > maxTools || size > maxListing {
-			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server lists more than %d %s or %d bytes of them", maxTools, member, maxListing)}
+		if len(out) > MaxTools || size > maxListing {
+			return nil, &Error{Kind: ErrTooLarge, Reason: fmt.Sprintf("the server lists more than %d %s or %d bytes of them", MaxTools, member, maxListing)}
 		}
 		last := at.Params.Cursor
 		if json.Unmarshal(members["nextCursor"], &at.Params.Cursor) != nil || slices.Contains([]wire.Cursor{"", last}, at.Params.Cursor) {

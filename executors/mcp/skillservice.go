@@ -10,6 +10,7 @@ import (
 	"slices"
 	"sync"
 	"sync/atomic"
+	"time"
 
 	"golang.org/x/sync/errgroup"
 
@@ -24,18 +25,20 @@ const (
 	LoadTool = "load_skill"
 )
 
-// loadsAtOnce is how many skills are loaded at a time.
-const loadsAtOnce = 8
-
-// maxNamed bounds the skills that one answer names.
-const maxNamed = 100
+// Bounds of a listing: the skills that are loaded at a time, those that one answer names, and the
+// wait for the names of all.
+const (
+	loadsAtOnce = 8
+	maxNamed    = 100
+	findTime    = 5 * time.Second
+)
 
 // Know names a skill that the server need not list. It is loaded with the next listing.
 func (c *Client) Know(names ...string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	for _, name := range names {
-		if len(c.named) < maxTools && !slices.Contains(c.named, name) {
+		if len(c.named) < MaxTools && !slices.Contains(c.named, name) {
 			c.named = append(c.named, name)
 		}
 	}
@@ -62,13 +65,11 @@ func (c *Client) serviceSkills(ctx context.Context, list []*tool) ([]*tool, *Err
 	}
 	ctx, cancel := context.WithTimeout(ctx, listTime)
 	defer cancel()
-	found, err := c.askService(ctx, FindTool, map[string]string{"query": ""})
-	switch {
-	case err == nil:
+	finding, end := context.WithTimeout(ctx, findTime)
+	defer end()
+	if found, err := c.askService(finding, FindTool, map[string]string{"query": ""}); err == nil { // else it wants words
 		names, _ := Candidates(found)
 		c.Know(names...)
-	case !errors.Is(err.Kind, ErrTool): // else it wants words
-		return nil, err
 	}
 	c.mu.Lock()
 	for _, name := range c.named {

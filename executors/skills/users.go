@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/ratelimit"
 )
@@ -80,14 +81,21 @@ func (s *server) inherited() []Skill {
 	return of(s, s.parent.skills)
 }
 
-// teach has other users see the declarations. The caller holds the mu of s.
+// teach has other users see the declarations. What another key has shown stays, for the operator to
+// approve. The caller holds the mu of s.
 func (s *server) teach() {
 	if s.parent == nil {
 		return
 	}
 	s.parent.mu.Lock()
 	defer s.parent.mu.Unlock()
-	s.parent.skills, s.parent.listed, s.parent.service = of(s.parent, s.skills), s.listed, s.service
+	all := of(s.parent, s.skills)
+	for _, x := range s.parent.skills {
+		if s.parent.byKey && len(all) < mcp.MaxTools && !slices.ContainsFunc(all, func(y Skill) bool { return y.Name == x.Name }) {
+			all = append(all, x)
+		}
+	}
+	s.parent.skills, s.parent.listed, s.parent.service = all, s.listed, s.service
 }
 
 // of are skills as those of another server of the same name.
