@@ -95,7 +95,7 @@ func answer(s *executors.Service, dispatch []byte) []byte {
 	if os.Getenv("ACME_LAX") != "" {
 		return []byte(`{"status":"done","code":"OK","result":{"text":""}}`)
 	}
-	return s.Handle(context.Background(), dispatch)
+	return s.Handle(context.Background(), typ, dispatch)
 }
 
 func must(err error) {
