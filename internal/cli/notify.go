@@ -28,6 +28,17 @@ func alertReceivers(c config.Config) (out []notify.Receiver) {
 	return out
 }
 
+// auditReceiver is that of the record; nil: none.
+func auditReceiver(c config.Config) notify.Receiver {
+	if c.AuditStream == "" {
+		return nil
+	}
+	return notify.New(notify.Options{
+		Name: "audit_stream", Kind: "webhook", URL: c.AuditStream, Secret: c.AuditStreamSecret, Now: time.Now,
+		Server: egress.Server{Name: "the receiver of the record", Unaffected: "the record is kept, and a running writ tries again", Address: "audit_stream (--audit-stream)", Secret: "audit_stream_secret", Quiet: true},
+	})
+}
+
 // noticeReceivers are those of notices, and whose approvals each is told of.
 func noticeReceivers(c config.Config) (out []node.Notices) {
 	for _, n := range c.Notices {

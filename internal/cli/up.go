@@ -54,7 +54,7 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 	}
 	cfg.Models, cfg.Policy = m.named, policyFeed(c)
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
-	cfg.Alerts, cfg.Notices, cfg.People = alertReceivers(c), noticeReceivers(c), people(c, cfg.Log)
+	cfg.Alerts, cfg.Notices, cfg.AuditStream, cfg.People = alertReceivers(c), noticeReceivers(c), auditReceiver(c), people(c, cfg.Log)
 	servers, secrets, err := skillServers(c, std.Env)
 	if err != nil {
 		return cfg, nil, malformed(err)

@@ -75,6 +75,7 @@ type Config struct {
 	SecretFiles               []string // that secrets were read from
 
 	AlertWebhook, AlertSecret, AlertSlack                 string
+	AuditStream, AuditStreamSecret                        string
 	OTLPEndpoint, OTelEnabled, OTelCollector, OTelService string
 	TraceSample                                           int
 
@@ -348,7 +349,7 @@ func (c Config) validate() error {
 			return fmt.Errorf("%s: %q is not host:port, with a port from 0 to 65535", x[0], x[1])
 		}
 	}
-	for _, x := range [][2]string{{"alert_webhook", c.AlertWebhook}, {"alert_slack", c.AlertSlack}} {
+	for _, x := range [][2]string{{"alert_webhook", c.AlertWebhook}, {"alert_slack", c.AlertSlack}, {"audit_stream", c.AuditStream}} {
 		if _, ok := httpURL(x[1]); x[1] != "" && !ok {
 			return fmt.Errorf("%s: is not http(s)://host[:port]/path", x[0]) // the value is a secret
 		}
@@ -397,6 +398,7 @@ func (c Config) validate() error {
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel), fmt.Sprintf("log_level: %q is none of debug, info, warn, error", c.LogLevel)},
 		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != "" || !publicPath.MatchString(public.EscapedPath())), fmt.Sprintf("public_url: %q is not http(s)://host[:port][/path], with a path of letters, digits, _, ., - and ~", c.PublicURL)},
 		{c.AlertSecret != "" && c.AlertWebhook == "", "alert_webhook_secret: there is nobody who gets alerts with it"},
+		{c.AuditStreamSecret != "" && c.AuditStream == "", "audit_stream_secret: there is nobody who gets the record with it"},
 		{c.TraceSample > 100, "trace_sample: is a percentage: 0 to 100"},
 		{c.SkillTimeoutMS > 86_400_000, "skill_timeout_ms: must be at most 86400000, a day"},
 		{c.StepTimeLimitSec > 3600, "step_time_limit_sec: must be at most 3600"},

@@ -14,6 +14,7 @@
 //	started      the log has begun
 //	breakers.json breakers of skill servers that fail
 //	notices-*.json what receivers of notices were told
+//	audit-stream.json how far the record was streamed
 //
 // Any other file belongs to one package.
 package datadir
@@ -51,6 +52,10 @@ func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
 // Breakers is the file with the breakers of skill servers that fail. Nothing depends on it: without
 // it all are called.
 func Breakers(dir string) string { return filepath.Join(dir, "breakers.json") }
+
+// AuditStream is the file that says how far the record was streamed. Without it, it is streamed from
+// its beginning.
+func AuditStream(dir string) string { return filepath.Join(dir, "audit-stream.json") }
 
 // Notices is the file with what a receiver of notices was told. Without it, what waits is told again.
 func Notices(dir, receiver string) string { return filepath.Join(dir, "notices-"+receiver+".json") }

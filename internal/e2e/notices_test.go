@@ -20,8 +20,11 @@ import (
 	"aob.dev/writ/internal/failpoint"
 )
 
-// noticeDeaths are those of TestNoticeKills.
-var noticeDeaths = []death{{point: failpoint.NoticeSent, n: 1}, {point: failpoint.NoticeSent, n: 2}, {point: failpoint.NoticeSent, n: 2}}
+// noticeDeaths are those of TestNoticeKills, and streamDeaths those of TestAuditStream.
+var (
+	noticeDeaths = []death{{point: failpoint.NoticeSent, n: 1}, {point: failpoint.NoticeSent, n: 2}, {point: failpoint.NoticeSent, n: 2}}
+	streamDeaths = []death{{point: failpoint.StreamSent, n: 1}, {point: failpoint.StreamSent, n: 3}}
+)
 
 // chat is an incoming webhook of Slack.
 type chat struct {

@@ -58,6 +58,7 @@ const (
 
 	HoldReleased Point = "hold.released" // a held intent was released, nothing was sent
 	NoticeSent   Point = "notice.sent"   // somebody was told of an approval, which is not stored
+	StreamSent   Point = "stream.sent"   // records were streamed, how far is not stored
 
 	RecoveryTaken Point = "recovery.taken" // a new attempt is durable, nothing was sent
 	RecoveryEnded Point = "recovery.ended" // one of the intents left open has its outcome

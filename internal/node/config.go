@@ -66,6 +66,7 @@ type Config struct {
 	Dropped        func() int64             // lines of the log that nobody read in time; nil: none is dropped
 	Alerts         []notify.Receiver        // receivers of alerts
 	Notices        []Notices                // receivers of approvals that wait
+	AuditStream    notify.Receiver          // of every record; nil: nobody
 	Now            func() time.Time
 	// Elapsed only runs forward, and Now is checked against it. Nil: Now is trusted.
 	Elapsed func() time.Duration

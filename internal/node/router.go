@@ -88,6 +88,7 @@ func (n *Node) startDeciding(g *group) error {
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
 	n.startNotices(g)
+	n.startAuditStream(g)
 	g.run("frames", func(ctx context.Context) error { return bus.ShareFrames(ctx, n.Bus(), n.cfg.Log) })
 	return nil
 }
