@@ -137,7 +137,7 @@ func (s *skills) send(ctx context.Context, in invocation, key string) (*executor
 		span.SetAttributes(tracing.Error.String("tool"))
 	}
 	if errors.Is(err, mcp.ErrRefused) || errors.Is(err, mcp.ErrUnconnected) {
-		s.Registry.reopen(in.skill.server)
+		s.Registry.reopen(in.skill.server, client)
 	}
 	span.End()
 	in.took = s.Now().Sub(began)

@@ -2,8 +2,10 @@ package skills
 
 import (
 	"context"
+	"io"
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
@@ -129,9 +131,15 @@ func (r *Registry) Show(who intents.Principal, then func()) {
 
 // reopen ends a connection whose credentials the server does not take any more, so that the next call looks up
 // anew who issues them.
-func (r *Registry) reopen(s *server) {
-	if s.parent != nil || s.terms.Renews {
-		r.working.Go(func() { _ = s.close() })
+func (r *Registry) reopen(s *server, client Server) {
+	if s.parent == nil && !s.terms.Renews {
+		return
+	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if c, ok := client.(io.Closer); ok && s.client == client {
+		s.client, s.listed = nil, time.Time{}
+		r.working.Go(func() { _ = c.Close() })
 	}
 }
 
