@@ -263,3 +263,40 @@ func TestHostileServerOutside(t *testing.T) {
 	_, err := dial(t, self(t, stdioServer+"=hostile"), quick()).Call(t.Context(), "look", json.RawMessage(`{}`), CallMeta{})
 	wantKind(t, err, ErrTool, "outside of a box")
 }
+
+// TestProgramOfItsFiles: a program, and what it starts, is found in the directory bin of the files of its server,
+// where our PATH does not lead, or in the PATH that the server is given.
+func TestProgramOfItsFiles(t *testing.T) {
+	exe, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := t.TempDir()
+	bin := filepath.Join(dir, "bin")
+	if err := errors.Join(os.Mkdir(bin, 0o755), os.Symlink(exe, filepath.Join(bin, "of-nvm"))); err != nil {
+		t.Fatal(err)
+	}
+	command := []string{"of-nvm", "-test.run=^$"}
+	if _, err := Dial(t.Context(), Source{Command: command}, quick()); err == nil {
+		t.Error("a program was found that is in no path")
+	}
+	env := []string{stdioServer + "=yes"}
+	for name, tt := range map[string]struct {
+		set  Settings
+		path string
+	}{
+		"directory with bin": {Settings{Env: env, Files: []sandbox.ServerFile{{Path: dir}}}, bin + ":" + os.Getenv("PATH")},
+		"bin itself":         {Settings{Env: env, Files: []sandbox.ServerFile{{Path: t.TempDir()}, {Path: bin}}}, bin + ":" + os.Getenv("PATH")},
+		"PATH":               {Settings{Env: append([]string{"PATH=" + bin}, env...), Files: []sandbox.ServerFile{{Path: dir}}}, bin},
+	} {
+		boxed := quick()
+		boxed.Isolation = &Isolation{Servers: sandbox.NewServers(), Homes: t.TempDir()}
+		t.Cleanup(boxed.Isolation.Servers.Close)
+		for _, opt := range []Options{quick(), boxed} {
+			res, err := dial(t, Source{Command: command, Settings: tt.set}, opt).Call(t.Context(), "environment", nil, CallMeta{})
+			if err != nil || !strings.Contains("\n"+res.Text+"\n", "\nPATH="+tt.path+"\n") {
+				t.Errorf("%s, isolated %t: %+v %v", name, opt.Isolation != nil, res, err)
+			}
+		}
+	}
+}

@@ -220,9 +220,14 @@ var inherited = []string{"PATH", "HOME", "LANG", "TMPDIR"}
 // plain runs the command as a child of this process, in a process group of its own. The pipes are
 // our own, so that reaping the process does not discard its last output.
 func plain(ctx context.Context, src Source) (*sandbox.ServerProcess, error) {
+	path := sandbox.SearchPath(src.Env, src.Files)
+	program, err := sandbox.FindProgram(src.Command[0], path)
+	if err != nil {
+		return nil, err
+	}
 	//nolint:gosec // G204: the command is the configuration of whoever runs this process
-	cmd := exec.CommandContext(ctx, src.Command[0], src.Command[1:]...)
-	cmd.Env = environment(src.Env)
+	cmd := exec.CommandContext(ctx, program, src.Command[1:]...)
+	cmd.Env = environment(append([]string{"PATH=" + path}, src.Env...))
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
 	var ours, theirs [3]*os.File
 	var errs [3]error
@@ -230,8 +235,7 @@ func plain(ctx context.Context, src Source) (*sandbox.ServerProcess, error) {
 	ours[1], theirs[1], errs[1] = os.Pipe()
 	ours[2], theirs[2], errs[2] = os.Pipe()
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = theirs[0], theirs[1], theirs[2]
-	err := errors.Join(errs[:]...)
-	if err == nil {
+	if err = errors.Join(errs[:]...); err == nil {
 		err = cmd.Start()
 	}
 	closeAll(theirs)

@@ -1,6 +1,13 @@
 package sandbox
 
-import "os"
+import (
+	"cmp"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+)
 
 // Server is a third party's program that runs for long and communicates over its standard streams:
 // a skill server. It sees what it needs to run and the declared files, and nothing else of the
@@ -16,7 +23,7 @@ import "os"
 // that a model wrote. With the network it reaches listeners on this machine, and abstract sockets
 // where the kernel has no Landlock of ABI 6.
 type Server struct {
-	Command []string     // the first word is looked up in PATH
+	Command []string     // the first word is looked up in SearchPath
 	Env     []string     // NAME=value, besides PATH, LANG, HOME and TMPDIR
 	Files   []ServerFile // that are declared
 	Hidden  []string     // directories and files that it never sees
@@ -28,6 +35,41 @@ type Server struct {
 type ServerFile struct {
 	Path  string // absolute
 	Write bool
+}
+
+// SearchPath is the PATH of a server: the one among its variables, or else the directories bin of its files, such as
+// those of nvm and mise, and then ours.
+func SearchPath(env []string, files []ServerFile) string {
+	for _, v := range slices.Backward(env) {
+		if path, is := strings.CutPrefix(v, "PATH="); is {
+			return path
+		}
+	}
+	var dirs []string
+	for _, f := range files {
+		dir := f.Path
+		if base := filepath.Base(dir); base != "bin" && base != "shims" {
+			dir = filepath.Join(dir, "bin")
+		}
+		if info, err := os.Stat(dir); err == nil && info.IsDir() {
+			dirs = append(dirs, dir)
+		}
+	}
+	dirs = append(dirs, cmp.Or(os.Getenv("PATH"), "/usr/local/bin:/usr/bin:/bin"))
+	return strings.Join(dirs, string(filepath.ListSeparator))
+}
+
+// FindProgram looks a program up in a PATH.
+func FindProgram(name, path string) (string, error) {
+	if !strings.Contains(name, "/") {
+		for _, dir := range filepath.SplitList(path) {
+			if found, err := exec.LookPath(filepath.Join(dir, name)); err == nil && filepath.IsAbs(found) {
+				return found, nil
+			}
+		}
+		return "", &exec.Error{Name: name, Err: exec.ErrNotFound}
+	}
+	return exec.LookPath(name)
 }
 
 // ServerProcess is a running server. Its owner closes the files and calls Wait once.

@@ -195,10 +195,7 @@ func (s *serverSpec) files(base string) error {
 // environment is the whole environment of the server: the configured variables, and four that
 // programs need.
 func (srv *Server) environment() []string {
-	env := map[string]string{"PATH": os.Getenv("PATH"), "LANG": "C.UTF-8", "HOME": serverHome, "TMPDIR": serverTmp}
-	if env["PATH"] == "" {
-		env["PATH"] = "/usr/local/bin:/usr/bin:/bin"
-	}
+	env := map[string]string{"PATH": SearchPath(srv.Env, srv.Files), "LANG": "C.UTF-8", "HOME": serverHome, "TMPDIR": serverTmp}
 	if lang := os.Getenv("LANG"); lang != "" {
 		env["LANG"] = lang
 	}

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"io/fs"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -59,7 +58,7 @@ func (s *Server) see() (*visible, error) {
 			return nil, err
 		}
 	}
-	if err := v.command(); err != nil {
+	if err := v.command(SearchPath(s.Env, s.Files)); err != nil {
 		return nil, err
 	}
 	slices.SortStableFunc(v.binds, func(a, b bind) int { return strings.Compare(a.target, b.target) })
@@ -186,11 +185,11 @@ func below(path, dir string) (rel string, ok bool) {
 // Where the program needs more, such as an interpreter or modules outside of the system's
 // directories, its Files say so. Paths become absolute, as the server has a working directory
 // of its own.
-func (v *visible) command() error {
+func (v *visible) command(path string) error {
 	if len(v.argv) == 0 {
 		return errors.New("no command")
 	}
-	path, err := exec.LookPath(v.argv[0])
+	path, err := FindProgram(v.argv[0], path)
 	if err != nil {
 		return err
 	}
