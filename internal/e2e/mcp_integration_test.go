@@ -7,6 +7,8 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
 	"net/url"
@@ -27,6 +29,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/node"
 )
 
 // everything is @modelcontextprotocol/server-everything as a skill server.
@@ -206,6 +209,7 @@ type referenceServer struct {
 	name    string
 	command []string
 	env     []string // its value is a path in the place
+	files   []string // beside its place
 	uses    []theirCall
 	left    []string // tools whose answers have times, files or links, or that ask the client
 }
@@ -215,12 +219,90 @@ type theirCall struct {
 	args string // PLACE stands for the path of the place
 }
 
+// committed has all dates and people of commits the same.
+var committed = []string{
+	"GIT_AUTHOR_NAME=ana", "GIT_AUTHOR_EMAIL=ana@example", "GIT_AUTHOR_DATE=2026-11-01T10:00:00Z", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*",
+	"GIT_COMMITTER_NAME=ana", "GIT_COMMITTER_EMAIL=ana@example", "GIT_COMMITTER_DATE=2026-11-01T10:00:00Z",
+}
+
+// repository makes one with a commit and a change.
+func repository(t *testing.T, dir string) {
+	t.Helper()
+	for _, args := range [][]string{{"init", "-q", "-b", "main"}, {"commit", "-q", "--allow-empty", "-m", "begun"}} {
+		cmd := exec.CommandContext(t.Context(), "git", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), committed...)
+		if out, err := cmd.CombinedOutput(); err != nil {
+			t.Fatalf("git %s: %v\n%s", args[0], err, out)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "a.txt"), []byte("one\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
 // referenceServers and calls of all their tools, one after another.
 func referenceServers(t *testing.T) []referenceServer {
 	t.Helper()
 	bin := func(name string) string { return filepath.Join(modules(t), ".bin", name) }
+	interpreter := python(t, "WRIT_PYTHON_LANGCHAIN")
+	base, err := filepath.EvalSymlinks(interpreter)
+	if err != nil {
+		t.Fatal(err)
+	}
+	venv := filepath.Dir(filepath.Dir(interpreter))
+	pythons := []string{venv, filepath.Dir(filepath.Dir(base))}
+	if strings.HasPrefix(base, "/usr/") {
+		pythons = pythons[:1]
+	}
+	server := func(name string) string { return filepath.Join(venv, "bin", "mcp-server-"+name) }
+	page := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/robots.txt" || r.URL.Path == "/none" {
+			http.NotFound(w, r)
+			return
+		}
+		w.Header().Set("Content-Type", "text/plain")
+		_, _ = io.WriteString(w, "zwölf <&> signed") // fails only with the connection
+	}))
+	t.Cleanup(page.Close)
+	nodes := []string{modules(t)}
 	return []referenceServer{
-		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, []theirCall{
+		{"git", []string{server("git"), "--repository", "PLACE"}, committed, pythons, []theirCall{
+			{"git_status", `{"repo_path":"PLACE"}`},
+			{"git_add", `{"repo_path":"PLACE","files":["a.txt"]}`},
+			{"git_diff_staged", `{"repo_path":"PLACE"}`},
+			{"git_reset", `{"repo_path":"PLACE"}`},
+			{"git_add", `{"repo_path":"PLACE","files":["a.txt"]}`},
+			{"git_commit", `{"repo_path":"PLACE","message":"zwölf"}`},
+			{"git_diff_unstaged", `{"repo_path":"PLACE","context_lines":1}`},
+			{"git_log", `{"repo_path":"PLACE","max_count":5}`},
+			{"git_show", `{"repo_path":"PLACE","revision":"HEAD"}`},
+			{"git_create_branch", `{"repo_path":"PLACE","branch_name":"side"}`},
+			{"git_checkout", `{"repo_path":"PLACE","branch_name":"side"}`},
+			{"git_diff", `{"repo_path":"PLACE","target":"main"}`},
+			{"git_branch", `{"repo_path":"PLACE","branch_type":"local"}`},
+			{"git_checkout", `{"repo_path":"PLACE","branch_name":"none"}`},
+			{"git_status", `{"repo_path":"/etc"}`},
+		}, nil},
+		{"time", []string{server("time"), "--local-timezone", "Europe/Oslo"}, nil, pythons, []theirCall{
+			{"get_current_time", `{"timezone":"Asia/Tokyo"}`},
+			{"convert_time", `{"source_timezone":"Europe/Oslo","time":"16:30","target_timezone":"Asia/Tokyo"}`},
+			{"convert_time", `{"source_timezone":"Europe/Nowhere","time":"16:30","target_timezone":"Asia/Tokyo"}`},
+		}, nil},
+		{"sqlite", []string{server("sqlite"), "--db-path", "PLACE/a.db"}, nil, pythons, []theirCall{
+			{"create_table", `{"query":"CREATE TABLE t (n INTEGER, name TEXT)"}`},
+			{"write_query", `{"query":"INSERT INTO t VALUES (9007199254740993, 'zwölf'), (2, NULL)"}`},
+			{"read_query", `{"query":"SELECT * FROM t"}`},
+			{"list_tables", `{}`},
+			{"describe_table", `{"table_name":"t"}`},
+			{"append_insight", `{"insight":"two rows"}`},
+			{"read_query", `{"query":"SELECT * FROM none"}`},
+		}, nil},
+		{"fetch", []string{server("fetch")}, nil, pythons, []theirCall{
+			{"fetch", `{"url":"` + page.URL + `/page"}`},
+			{"fetch", `{"url":"` + page.URL + `/page","max_length":5,"raw":true}`},
+			{"fetch", `{"url":"` + page.URL + `/none"}`},
+		}, nil},
+		{"every", []string{bin("mcp-server-everything"), "stdio"}, nil, nodes, []theirCall{
 			{"echo", `{"message":"zwölf <&> \u2028"}`},
 			{"get-sum", `{"a":19,"b":23}`},
 			{"get-structured-content", `{"location":"Chicago"}`},
@@ -232,7 +314,7 @@ func referenceServers(t *testing.T) []referenceServer {
 			{"trigger-long-running-operation", `{"duration":0.01,"steps":1}`},
 			{"get-sum", `{"a":"19"}`},
 		}, []string{"get-env", "gzip-file-as-resource", "simulate-research-query", "toggle-simulated-logging", "toggle-subscriber-updates"}},
-		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=PLACE/graph.jsonl"}, []theirCall{
+		{"memory", []string{bin("mcp-server-memory")}, []string{"MEMORY_FILE_PATH=PLACE/graph.jsonl"}, nodes, []theirCall{
 			{"create_entities", `{"entities":[{"name":"writ","entityType":"intent","observations":["stamped"]},{"name":"box","entityType":"thing","observations":[]}]}`},
 			{"create_relations", `{"relations":[{"from":"writ","to":"box","relationType":"opens"}]}`},
 			{"add_observations", `{"observations":[{"entityName":"writ","contents":["signed","stamped"]}]}`},
@@ -245,7 +327,7 @@ func referenceServers(t *testing.T) []referenceServer {
 			{"delete_entities", `{"entityNames":["box"]}`},
 			{"read_graph", `{}`},
 		}, nil},
-		{"files", []string{bin("mcp-server-filesystem"), "PLACE"}, nil, []theirCall{
+		{"files", []string{bin("mcp-server-filesystem"), "PLACE"}, nil, nodes, []theirCall{
 			{"write_file", `{"path":"PLACE/a.txt","content":"one\ntwo\n"}`},
 			{"edit_file", `{"path":"PLACE/a.txt","edits":[{"oldText":"two","newText":"three"}]}`},
 			{"read_text_file", `{"path":"PLACE/a.txt"}`},
@@ -286,7 +368,7 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 	var sources []string
 	for _, x := range servers {
 		at := place(x.name, "through")
-		text := fmt.Sprintf("name=%s files=%s files=%s:rw", x.name, modules(t), at)
+		text := fmt.Sprintf("name=%s files=%s files=%s:rw", x.name, strings.Join(x.files, " files="), at)
 		for _, v := range x.env {
 			text += " env=" + strings.ReplaceAll(v, "PLACE", at)
 		}
@@ -300,7 +382,10 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 			sources[len(sources)-1] += fmt.Sprintf(" %q", strings.ReplaceAll(word, "PLACE", at))
 		}
 	}
-	s := start(t, setup{Skills: sources})
+	for _, side := range []string{"through", "itself."} {
+		repository(t, place("git", side))
+	}
+	s := start(t, setup{Skills: sources, Limits: node.Limits{MCPTools: 1000}})
 	ben, _, _ := s.holds("files.move_file")
 	tr, err := transport.NewStreamableHTTP(s.url+"/mcp", transport.WithHTTPHeaders(map[string]string{"Authorization": "Bearer " + s.key}))
 	if err != nil {
@@ -308,11 +393,11 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 	}
 	governed := begun(t, mcpclient.NewClient(tr))
 	shown := toolsOf(t, governed)
-	times := regexp.MustCompile(`(created|modified|accessed): [^\\\n"]*`) // of a file
+	times := regexp.MustCompile(`(created|modified|accessed): [^\\\n"]*|(T)[\d:]+\+09:00`) // of a file, and now in Tokyo
 	for _, x := range servers {
 		at := place(x.name, "itself.") // a path as long as the other one
 		in := func(text, side string) string {
-			return times.ReplaceAllString(strings.ReplaceAll(text, side, "PLACE"), "$1")
+			return times.ReplaceAllString(strings.ReplaceAll(text, side, "PLACE"), "$1$2")
 		}
 		env, command := slices.Clone(x.env), slices.Clone(x.command)
 		for _, list := range [][]string{env, command} {
@@ -346,7 +431,7 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 			through := place(x.name, "through")
 			want, got := call(direct, at), call(governed, through)
 			if own, _ := got.StructuredContent.(map[string]any); own["status"] == "held" {
-				if u.tool != "move_file" {
+				if u.tool != "move_file" && u.tool != "fetch" { // which reaches the web after private files were read
 					t.Errorf("%s is held", u.tool)
 				}
 				got = s.approved(ben, governed, own["intent_id"].(string))
@@ -365,6 +450,11 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 				v := any(r.Content)
 				if want.StructuredContent != nil {
 					v = r.StructuredContent
+				} else if text, is := mcp.AsTextContent(r.Content[0]); is && len(r.Content) == 1 { // a text of JSON is JSON
+					var compact bytes.Buffer
+					if json.Compact(&compact, []byte(text.Text)) == nil {
+						v = compact.String()
+					}
 				}
 				raw, _ := json.Marshal(v) // of JSON
 				return in(strings.ReplaceAll(string(raw), "writ://"+x.name+"/", ""), side)
