@@ -13,7 +13,9 @@ import (
 func TestApplierForgets(t *testing.T) {
 	f := newApplier()
 	began := time.Date(2026, 7, 1, 10, 0, 0, 0, time.UTC)
-	key := func(n int) storage.Key { return storage.NewIntentKeys(nil).Key("default", "ana", "skill.find", fmt.Sprint(n)) }
+	key := func(n int) storage.Key {
+		return storage.NewIntentKeys(nil).Key("default", "ana", "skill.find", fmt.Sprint(n))
+	}
 	f.idempotency[key(-1)] = holder{position: 0} // open for all the time
 	const total, hour = 100_000, 100
 	most := 0

@@ -53,7 +53,6 @@ func newHouse(t *testing.T) *house {
 		}
 		return "", "", true
 	}, 0)
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -48,7 +48,6 @@ func newWorld(t *testing.T) *world {
 		}
 		return "", "", true
 	}, 0)
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,8 @@ func (q *request) hasSkill(name string) bool {
 // a code, or for a user.
 func (c *Console) lookUp(q *request) (any, error) {
 	text := strings.TrimSpace(q.URL.Query().Get("q"))
-	to, code := "", intents.Code(strings.ToUpper(text))
+	var to string
+	code := intents.Code(strings.ToUpper(text))
 	record := func(by string) string { return "/console/record?" + url.Values{by: {text}}.Encode() }
 	switch {
 	case wholeIntent.MatchString(text):

@@ -92,7 +92,7 @@ func (c *Console) refuseSignIn(w http.ResponseWriter, r *http.Request, then stri
 }
 
 func (c *Console) signInCookie(value string, seconds int) *http.Cookie {
-	k := c.cookie(value, seconds)
+	k := c.cookie(value, seconds) //nolint:gosec // G124: it is HttpOnly, and Secure where people come by TLS
 	k.Name, k.Path, k.SameSite = signInCookie, c.root+signInPath, http.SameSiteLaxMode
 	return k
 }

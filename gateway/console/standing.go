@@ -10,12 +10,9 @@ import (
 
 // standing is what every page shows beside its own content.
 type standing struct {
-	Waiting int                // approvals that the person may give, up to inboxSeen
+	Waiting int                // approvals that the person may give, up to a hundred
 	Wrong   []health.Condition // of this process
 }
-
-// inboxSeen bounds what is counted of an inbox.
-const inboxSeen = 100
 
 // standing asks for it. What cannot be had is left out: the page itself says why.
 func (c *Console) standing(ctx context.Context, s *session) (out standing) {

@@ -50,38 +50,39 @@ func TestIntegrationSignIn(t *testing.T) {
 	out, err := provider.StdoutPipe()
 	must(t, err)
 	must(t, provider.Start())
-	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; { //nolint:revive // it waits
+	for lines := bufio.NewScanner(out); lines.Scan() && lines.Text() != "ready"; {
 	}
 
 	jar, err := cookiejar.New(nil)
 	must(t, err)
 	browser := &http.Client{Jar: jar}
-	get := func(resp *http.Response, err error) (*http.Response, string) {
+	ask := func(method, at string, form url.Values, header http.Header) (where string, status int, to, text string) {
 		t.Helper()
+		req, err := http.NewRequestWithContext(t.Context(), method, at, strings.NewReader(form.Encode()))
+		must(t, err)
+		req.Header = header
+		if form != nil {
+			req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+		}
+		resp, err := browser.Do(req)
 		must(t, err)
 		defer resp.Body.Close()
-		text, err := io.ReadAll(resp.Body)
+		raw, err := io.ReadAll(resp.Body)
 		must(t, err)
-		return resp, string(text)
+		_, to, _ = strings.Cut(resp.Header.Get("Refresh"), "url=")
+		return resp.Request.URL.Path, resp.StatusCode, to, string(raw)
 	}
-	onward := func(resp *http.Response, text string) string {
-		t.Helper()
-		_, to, ok := strings.Cut(resp.Header.Get("Refresh"), "url=")
-		if !ok {
-			t.Fatalf("%s: HTTP %d sends nobody on\n%s", resp.Request.URL, resp.StatusCode, text)
-		}
-		return to
+	page := http.Header{"Accept": {"text/html"}}
+	_, _, to, text := ask(http.MethodPost, cfg.PublicURL+"/console/signin", url.Values{"issuer": {issuer}, "next": {"/console/plans"}}, page)
+	if to == "" {
+		t.Fatal(text)
 	}
-	to := onward(get(browser.PostForm(cfg.PublicURL+"/console/signin", url.Values{"issuer": {issuer}, "next": {"/console/plans"}})))
-	if to = onward(get(browser.Get(to))); to != "/gate/console/plans" {
-		t.Errorf("goes on to %s", to)
+	if _, status, to, text := ask(http.MethodGet, to, nil, page); to != "/gate/console/plans" {
+		t.Errorf("goes on to %q: HTTP %d\n%s", to, status, text)
 	}
-	plans := func() (string, string) {
-		req, err := http.NewRequestWithContext(t.Context(), http.MethodGet, cfg.PublicURL+"/console/plans", nil)
-		must(t, err)
-		req.Header.Set("Accept", "text/html")
-		resp, text := get(browser.Do(req))
-		return resp.Request.URL.Path, text
+	plans := func() (where, text string) {
+		where, _, _, text = ask(http.MethodGet, cfg.PublicURL+"/console/plans", nil, page)
+		return where, text
 	}
 	if at, text := plans(); at != "/gate/console/plans" || !strings.Contains(text, "ana of default") {
 		t.Errorf("is at %s\n%s", at, text)
@@ -91,7 +92,7 @@ func TestIntegrationSignIn(t *testing.T) {
 	defer cancel()
 	l := openid.Login{Issuer: issuer, ClientID: "writ-cli", Scopes: scopes, Resource: cfg.PublicURL + "/mcp"}
 	must(t, l.Device(ctx, func(_, code string) {
-		if _, text := get(http.Get(issuer + "/enter?code=" + url.QueryEscape(code))); !strings.Contains(text, "Success") {
+		if _, _, _, text := ask(http.MethodGet, issuer+"/enter?code="+url.QueryEscape(code), nil, http.Header{}); !strings.Contains(text, "Success") {
 			t.Errorf("the code is not taken: %s", text)
 		}
 	}))
@@ -99,14 +100,11 @@ func TestIntegrationSignIn(t *testing.T) {
 	if err != nil || !renewed || l.Token.RefreshToken == "" {
 		t.Errorf("renewed: %v, %v", renewed, err)
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodGet, cfg.PublicURL+"/v1/intents?limit=1", nil)
-	must(t, err)
-	req.Header.Set("Authorization", "Bearer "+token)
-	if resp, text := get(http.DefaultClient.Do(req)); resp.StatusCode != http.StatusOK {
-		t.Errorf("HTTP %d %s", resp.StatusCode, text)
+	if _, status, _, text := ask(http.MethodGet, cfg.PublicURL+"/v1/intents?limit=1", nil, http.Header{"Authorization": {"Bearer " + token}}); status != http.StatusOK {
+		t.Errorf("HTTP %d %s", status, text)
 	}
 
-	get(http.Get(issuer + "/remove"))
+	ask(http.MethodGet, issuer+"/remove", nil, http.Header{})
 	if at, text := plans(); at != "/gate/console/login" {
 		t.Errorf("whom the provider has removed is at %s\n%s", at, text)
 	}

@@ -92,9 +92,15 @@ func mail(o Options, m Message) ([]byte, error) {
 	var b bytes.Buffer
 	host := o.From[strings.LastIndexByte(o.From, '@')+1:]
 	for _, h := range [][2]string{
-		{"From", "<" + o.From + ">"}, {"To", "<" + strings.Join(o.To, ">, <") + ">"}, {"Subject", mime.BEncoding.Encode("utf-8", m.Title)},
-		{"Date", o.Now().Format(time.RFC1123Z)}, {"Message-ID", "<" + strings.ReplaceAll(m.ID, ":", ".") + "@" + host + ">"},
-		{"MIME-Version", "1.0"}, {"Content-Type", "text/plain; charset=utf-8"}, {"Content-Transfer-Encoding", "quoted-printable"}, {"Auto-Submitted", "auto-generated"},
+		{"From", "<" + o.From + ">"},
+		{"To", "<" + strings.Join(o.To, ">, <") + ">"},
+		{"Subject", mime.BEncoding.Encode("utf-8", m.Title)},
+		{"Date", o.Now().Format(time.RFC1123Z)},
+		{"Message-ID", "<" + strings.ReplaceAll(m.ID, ":", ".") + "@" + host + ">"},
+		{"MIME-Version", "1.0"},
+		{"Content-Type", "text/plain; charset=utf-8"},
+		{"Content-Transfer-Encoding", "quoted-printable"},
+		{"Auto-Submitted", "auto-generated"},
 	} {
 		fmt.Fprintf(&b, "%s: %s\r\n", h[0], h[1])
 	}

@@ -48,7 +48,6 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 		v := s.Validate(value)
 		return "", "not of its schema", len(v) == 0
 	}, 0)
-
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -42,7 +42,6 @@ func documentsIn(t testing.TB, dir string) *sqlite.Documents {
 		}
 		return "", "", true
 	}, 0)
-
 	if err != nil {
 		t.Fatal(err)
 	}
