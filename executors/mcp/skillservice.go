@@ -136,7 +136,7 @@ func (c *Client) askService(ctx context.Context, name string, input any) (res *R
 // Loaded is the skill as an answer of load_skill declares it: {description, input_schema,
 // output_schema, execution_mode, endpoint}, or the description alone as text. Members that the
 // answer does not have stay.
-func (m Manifest) Loaded(res *Result) Manifest { return (&tool{Manifest: m}).loaded(res).Manifest }
+func (m *Manifest) Loaded(res *Result) Manifest { return (&tool{Manifest: *m}).loaded(res).Manifest }
 
 func (t *tool) loaded(res *Result) *tool {
 	got := answerMembers(res, "skill", "manifest", "result")
