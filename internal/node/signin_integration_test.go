@@ -21,8 +21,9 @@ import (
 	"aob.dev/writ/internal/openid"
 )
 
-// TestIntegrationSignIn: at oidc-provider a person signs in to the console, and by the device flow; the
-// tokens, which live for twenty seconds, are renewed; and whom the provider removes is out.
+// TestIntegrationSignIn: at oidc-provider a person signs in to the console, by the device flow, and with
+// the Python SDK, which /mcp sends there; the tokens, which live for twenty seconds, are renewed; and whom
+// the provider removes is out.
 func TestIntegrationSignIn(t *testing.T) {
 	modules := os.Getenv("WRIT_NODE_MODULES")
 	if modules == "" {
@@ -86,6 +87,16 @@ func TestIntegrationSignIn(t *testing.T) {
 	}
 	if at, text := plans(); at != "/gate/console/plans" || !strings.Contains(text, "ana of default") {
 		t.Errorf("is at %s\n%s", at, text)
+	}
+
+	python := os.Getenv("WRIT_PYTHON")
+	if python == "" {
+		t.Fatal("WRIT_PYTHON names no interpreter: run make integration")
+	}
+	sdk := exec.CommandContext(t.Context(), python, filepath.Join("testdata", "oauth.py"), cfg.PublicURL+"/mcp", "run_task")
+	sdk.Stderr = t.Output()
+	if raw, err := sdk.Output(); err != nil || !strings.Contains(string(raw), `"asked": true`) || !strings.Contains(string(raw), `"run_task"`) {
+		t.Errorf("the Python SDK: %s %v", raw, err)
 	}
 
 	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)

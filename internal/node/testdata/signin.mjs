@@ -19,6 +19,7 @@ const provider = new Provider(issuer, {
   features: {
     devInteractions: { enabled: false },
     deviceFlow: { enabled: true },
+    registration: { enabled: true },
     resourceIndicators: {
       enabled: true,
       useGrantedResource: () => true,
