@@ -125,11 +125,9 @@ type StatusData struct {
 // ContentData is a piece of text, or withdraws the text so far: the model broke off and begins
 // anew.
 type ContentData struct {
-	Text   string `json:"text"`
-	Reset  bool   `json:"reset,omitempty"`
-	Agent  string `json:"agent,omitempty"` // that was asked for the text; empty: the turn's agent
-	Step   int    `json:"step,omitempty"`
-	TaskID string `json:"task_id,omitempty"`
+	Text  string `json:"text"`
+	Reset bool   `json:"reset,omitempty"`
+	Agent string `json:"agent,omitempty"` // that was asked for the text; empty: the turn's agent
 }
 
 // ActionData is an action for the user's application to do or show. It is recorded in the intent

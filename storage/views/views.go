@@ -21,7 +21,6 @@ import (
 // Bounds of a list.
 const (
 	DefaultList = 20
-	MaxList     = 100
 	listBytes   = 1 << 20 // a list ends after the page that reaches it
 	listPage    = 5
 )
