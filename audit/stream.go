@@ -9,6 +9,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/notify"
 	"aob.dev/writ/storage"
@@ -41,14 +42,6 @@ type StreamBatch struct {
 	Records []StreamRecord `json:"records"`
 }
 
-// StreamStore has how far a stream has come, as one document with one writer.
-type StreamStore interface {
-	// Get returns the document; nil: none was put.
-	Get(ctx context.Context) ([]byte, error)
-	// Put replaces it, and returns when that is durable.
-	Put(ctx context.Context, doc []byte) error
-}
-
 // Stream sends every record to a receiver, in the order of the log and from its beginning on, at
 // least once. One that is not taken is sent again, and nothing after it before.
 //
@@ -58,7 +51,7 @@ type Stream struct {
 	Origin   string
 	Records  storage.Records
 	Receiver notify.Receiver
-	Store    StreamStore
+	Store    durable.Store     // of how far it has come
 	Progress *storage.Progress // woken by new records
 	Log      *slog.Logger
 	// Failing is called with the error of a receiver that takes nothing, and with nil when it does.

@@ -13,6 +13,7 @@ import (
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/internal/clock"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 	"aob.dev/writ/internal/notify"
 	"aob.dev/writ/internal/visible"
@@ -25,14 +26,6 @@ type Approvals interface {
 	// Describe says what one does, in a sentence, and who may give it now: users by user_id, and roles.
 	// The sentence is empty if it does not wait any more.
 	Describe(ctx context.Context, w bus.PendingApproval) (sentence string, users, roles []string, err error)
-}
-
-// Store has what a receiver was told, as one document with one writer.
-type Store interface {
-	// Get returns the document; nil: none was put.
-	Get(ctx context.Context) ([]byte, error)
-	// Put replaces it, and returns when that is durable.
-	Put(ctx context.Context, doc []byte) error
 }
 
 // For is whose approvals a receiver is told of. Nothing named: all.
@@ -57,8 +50,8 @@ type Notices struct {
 	Receiver  notify.Receiver
 	For       For
 	Approvals Approvals
-	Store     Store
-	Base      string // URL of the console's host, without a slash at its end
+	Store     durable.Store // of what it was told
+	Base      string        // URL of the console's host, without a slash at its end
 	Now       func() time.Time
 	Log       *slog.Logger
 	// Failing is called with the error of a receiver that does not take a notice, and with nil when

@@ -57,7 +57,7 @@ func (d *desk) ids() (out []string) {
 	return out
 }
 
-func (d *desk) tells(t *testing.T, now *time.Time, of notices.For, store notices.Store) *notices.Notices {
+func (d *desk) tells(t *testing.T, now *time.Time, of notices.For, store durable.Store) *notices.Notices {
 	t.Helper()
 	return &notices.Notices{
 		Receiver: d, For: of, Approvals: d, Store: store, Base: "https://writ.example", Now: func() time.Time { return *now },
@@ -147,7 +147,7 @@ func TestMessage(t *testing.T) {
 
 // killed is a store whose process dies instead of the write.
 type killed struct {
-	notices.Store
+	durable.Store
 	dies bool
 }
 

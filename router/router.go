@@ -22,6 +22,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/ratelimit"
 	"aob.dev/writ/policies"
@@ -85,7 +86,7 @@ type Config struct {
 	Term    Term // nil: no other router has this log
 
 	Breakers     *breakers.Terms // nil: the default ones
-	BreakerStore breakers.Store  // nil: breakers end with the process
+	BreakerStore durable.Store   // nil: breakers end with the process
 
 	UserHolds, TenantHolds int // how many approvals may be pending; 0: the defaults; negative: no bound
 	TenantPlans, Plans     int // how many plans may be open, of a tenant and in all; 0: the defaults; negative: no bound

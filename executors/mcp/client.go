@@ -200,7 +200,7 @@ func (c *Client) dial(ctx context.Context) (*conn, error) {
 	ctx, st := withState(ctx)
 	ctx, cancel := context.WithTimeout(ctx, c.opt.StartTimeout)
 	defer cancel()
-	cn.rpc.OnNotification(func(n wire.JSONRPCNotification) {
+	cn.rpc.OnNotification(func(n wire.JSONRPCNotification) { //nolint:contextcheck // it comes by itself
 		if n.Method == wire.MethodNotificationToolsListChanged {
 			c.unlist(cn)
 		}

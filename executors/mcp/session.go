@@ -44,7 +44,7 @@ func (c *Client) knows(ctx context.Context, cn *conn) bool {
 	ctx, st := withState(ctx)
 	ctx, cancel := context.WithTimeout(ctx, pingTime)
 	defer cancel()
-	err := cn.rpc.Ping(ctx)
+	err := cn.rpc.Ping(ctx) //nolint:staticcheck // SA1019: only revisions with sessions get here, and those have it
 	r := st.rpc.Load()
 	return err == nil || ctx.Err() != nil || st.status.Load() == http.StatusOK && r != nil && r.Code == wire.METHOD_NOT_FOUND
 }

@@ -289,15 +289,18 @@ func decode(raw []byte, path string, c *Config) error {
 	}
 	if people, there := doc["oidc"]; there {
 		var err error
-		if c.OIDC, err = decodeOIDC(people); err != nil {
+		if c.OIDC, err = decodeList[OIDC](people); err != nil {
 			return fmt.Errorf("oidc: %w", err)
 		}
 		delete(doc, "oidc")
 	}
 	if people, there := doc[NoticesKey]; there {
 		var err error
-		if c.Notices, err = decodeNotices(people); err != nil {
+		if c.Notices, err = decodeList[Notices](people); err != nil {
 			return fmt.Errorf("notices: %w", err)
+		}
+		for i, n := range c.Notices {
+			c.Notices[i].Name = cmp.Or(n.Name, n.Kind)
 		}
 		delete(doc, NoticesKey)
 	}

@@ -1,16 +1,12 @@
 package config
 
 import (
-	"bytes"
-	"cmp"
 	"errors"
 	"fmt"
 	"net/mail"
 	"net/url"
 	"slices"
 	"strings"
-
-	"go.yaml.in/yaml/v3"
 
 	"aob.dev/writ/internal/notify"
 )
@@ -26,21 +22,6 @@ type Notices struct {
 	Tenant string   `yaml:"tenant"`
 	Users  []string `yaml:"users"`
 	Roles  []string `yaml:"roles"`
-}
-
-// decodeNotices reads the key notices.
-func decodeNotices(doc yaml.Node) (list []Notices, err error) {
-	raw, err := yaml.Marshal(&doc)
-	if err != nil {
-		return nil, err
-	}
-	dec := yaml.NewDecoder(bytes.NewReader(raw))
-	dec.KnownFields(true)
-	err = dec.Decode(&list)
-	for i := range list {
-		list[i].Name = cmp.Or(list[i].Name, list[i].Kind)
-	}
-	return list, err
 }
 
 // checkNotices returns the first fault of the entries of notices.

@@ -29,8 +29,8 @@ type OIDCUser struct {
 	Roles   []string `yaml:"roles"`
 }
 
-// decodeOIDC reads the key oidc.
-func decodeOIDC(doc yaml.Node) (list []OIDC, err error) {
+// decodeList reads a list of tables, whose members must be known.
+func decodeList[T any](doc yaml.Node) (list []T, err error) {
 	raw, err := yaml.Marshal(&doc)
 	if err != nil {
 		return nil, err

@@ -7,6 +7,14 @@ import (
 	"os"
 )
 
+// Store has one document with one writer: a file here, or a document of a cell (package bus).
+type Store interface {
+	// Get returns the document; nil: none was put.
+	Get(ctx context.Context) ([]byte, error)
+	// Put replaces it, and returns when that is durable.
+	Put(ctx context.Context, doc []byte) error
+}
+
 // Document is a file with one document, which one process replaces whole.
 type Document string
 

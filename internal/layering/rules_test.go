@@ -94,7 +94,7 @@ var columns = []column{
 	{"bench/scale", 0, []string{"bench"}},
 	{"executors/knowledge/pdf", 1, []string{"executors/knowledge"}},
 	{"internal/rootdir", 0, nil},
-	{"internal/notify", -1, []string{"monitor", "notices", "internal"}},
+	{"internal/notify", -1, []string{"audit", "monitor", "notices", "internal"}},
 	{"internal/slack", 1, []string{"internal/cli"}},
 	{"internal/telemetry", 1, nil},
 	{"internal/clock", -1, nil},

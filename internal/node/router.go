@@ -12,7 +12,6 @@ import (
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/router"
-	"aob.dev/writ/router/breakers"
 	"aob.dev/writ/storage"
 )
 
@@ -41,7 +40,7 @@ func (n *Node) openRouter(ctx context.Context) (err error) {
 }
 
 // breakerStore is where the router stores breakers: its successor reads them there.
-func (n *Node) breakerStore() breakers.Store {
+func (n *Node) breakerStore() durable.Store {
 	if n.standalone() {
 		return durable.Document(datadir.Breakers(n.cfg.Dir))
 	}

@@ -25,7 +25,7 @@ type process struct {
 	changes []breakers.Status
 }
 
-func start(t *testing.T, now *time.Time, terms breakers.Terms, store breakers.Store) *process {
+func start(t *testing.T, now *time.Time, terms breakers.Terms, store durable.Store) *process {
 	t.Helper()
 	p := &process{t: t, now: now}
 	p.Set = breakers.New(terms, store, func() time.Time { return *now }, slog.New(slog.DiscardHandler), func(b breakers.Breaker) { p.changes = append(p.changes, b.Status) })
@@ -103,20 +103,20 @@ func TestTransitions(t *testing.T) {
 // TestStores: what one process has stored another one reads, which probes an open breaker before it
 // closes. A cell's store is read by its next router.
 func TestStores(t *testing.T) {
-	for name, open := range map[string]func(t *testing.T) (first, second breakers.Store){
-		"file": func(t *testing.T) (breakers.Store, breakers.Store) {
+	for name, open := range map[string]func(t *testing.T) (first, second durable.Store){
+		"file": func(t *testing.T) (durable.Store, durable.Store) {
 			t.Helper()
 			f := durable.Document(filepath.Join(t.TempDir(), "breakers.json"))
 			return f, f
 		},
-		"cell": func(t *testing.T) (breakers.Store, breakers.Store) {
+		"cell": func(t *testing.T) (durable.Store, durable.Store) {
 			t.Helper()
 			s, err := natsserver.Start(t.Context(), natsserver.Options{Dir: t.TempDir(), Log: slog.New(slog.DiscardHandler)})
 			if err != nil {
 				t.Fatal(err)
 			}
 			t.Cleanup(s.Close)
-			router := func() breakers.Store {
+			router := func() durable.Store {
 				c, err := s.Connect(t.Context(), natsserver.Router)
 				if err == nil {
 					err = bus.EnsureCell(t.Context(), c)

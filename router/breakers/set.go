@@ -7,6 +7,8 @@ import (
 	"strings"
 	"sync"
 	"time"
+
+	"aob.dev/writ/internal/durable"
 )
 
 // server is a skill server or remote agent as a tenant calls it.
@@ -15,7 +17,7 @@ type server struct{ tenant, name string }
 // Set has the breakers of all tenants. It is safe for concurrent use.
 type Set struct {
 	terms   Terms
-	store   Store // nil: the breakers end with the process
+	store   durable.Store // nil: the breakers end with the process
 	now     func() time.Time
 	log     *slog.Logger
 	changed func(Breaker) // called for each new status
@@ -30,7 +32,7 @@ type Set struct {
 
 // New makes a set in which all breakers are closed; see Load. changed is called for each breaker
 // that has another status.
-func New(terms Terms, store Store, now func() time.Time, log *slog.Logger, changed func(Breaker)) *Set {
+func New(terms Terms, store durable.Store, now func() time.Time, log *slog.Logger, changed func(Breaker)) *Set {
 	return &Set{terms: terms, store: store, now: now, log: log, changed: changed, by: make(map[server]breaker)}
 }
 

@@ -7,19 +7,12 @@ import (
 	"log/slog"
 	"time"
 
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/failpoint"
 )
 
-// Store has the breakers as one document. It has one writer.
-type Store interface {
-	// Get returns the document; nil: none was put.
-	Get(ctx context.Context) ([]byte, error)
-	// Put replaces it, and returns when that is durable.
-	Put(ctx context.Context, doc []byte) error
-}
-
 // Read lists the breakers of a store as they were stored.
-func Read(ctx context.Context, from Store) (list []Breaker, err error) {
+func Read(ctx context.Context, from durable.Store) (list []Breaker, err error) {
 	if from == nil {
 		return nil, nil
 	}

@@ -5,10 +5,10 @@ import (
 	"sync/atomic"
 )
 
-// Document is a breakers.Store in memory.
+// Document is a durable.Store in memory.
 type Document struct{ doc atomic.Pointer[[]byte] }
 
-// Get implements breakers.Store.
+// Get implements durable.Store.
 func (d *Document) Get(context.Context) ([]byte, error) {
 	if doc := d.doc.Load(); doc != nil {
 		return *doc, nil
@@ -16,7 +16,7 @@ func (d *Document) Get(context.Context) ([]byte, error) {
 	return nil, nil
 }
 
-// Put implements breakers.Store.
+// Put implements durable.Store.
 func (d *Document) Put(_ context.Context, doc []byte) error {
 	d.doc.Store(&doc)
 	return nil

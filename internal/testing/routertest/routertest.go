@@ -18,6 +18,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/testing/journaltest"
 	"aob.dev/writ/policies"
@@ -73,7 +74,7 @@ type Options struct {
 	// Breakers of the router; nil: the default ones.
 	Breakers *breakers.Terms
 	// BreakerStore has them over restarts; nil: one in memory.
-	BreakerStore breakers.Store
+	BreakerStore durable.Store
 	// How many plans of a tenant may be open; 0: the default.
 	TenantPlans int
 }
