@@ -110,6 +110,9 @@ func find(std IO, at, data, key string) (t target, err error) {
 			return t, err
 		}
 	}
+	if u, err := url.Parse(t.URL.Value); t.explicitURL() && (err != nil || u.Host == "" || u.Scheme != "http" && u.Scheme != "https") {
+		return t, fmt.Errorf("%s: %q is no URL: write http://HOST:PORT or https://HOST", t.URL.From, t.URL.Value)
+	}
 	t.URL.Value = strings.TrimSuffix(t.URL.Value, "/")
 	t.Key = keyFor(t, first(setting{key, "--key"}, setting{std.Env("WRIT_API_KEY"), "WRIT_API_KEY"}))
 	return t, nil
@@ -229,7 +232,7 @@ func (c *command) client() (client.Client, error) {
 		}
 	}
 	if c.key == "" {
-		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, or name the data directory of a local `writ up` with --data")
+		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, name the data directory of a local `writ up` with --data, or sign in (writ login)")
 	}
 	return client.Client{URL: c.url, Key: c.key}, nil
 }

@@ -3,10 +3,10 @@ package cli
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"aob.dev/writ/internal/client"
 	"aob.dev/writ/internal/durable"
@@ -104,8 +104,11 @@ func choose(said signInAt, issuer string) (*openid.Login, error) {
 		}
 	}
 	if len(said.At) == 0 {
-		return nil, errors.New("nobody signs in there: have the operator give a provider in oidc a client_id, or use an API key (--key)")
+		return nil, errors.New("that writ has no OpenID provider to sign in with: its operator names one, with a client_id, in oidc of writ.yaml; until then use an API key (WRIT_API_KEY, or --key)")
 	}
-	list, err := json.Marshal(said.At)
-	return nil, errors.Join(usage(fmt.Errorf("choose one with --issuer: %s", list)), err)
+	issuers := make([]string, len(said.At))
+	for i, p := range said.At {
+		issuers[i] = "--issuer " + p.Issuer
+	}
+	return nil, usage(fmt.Errorf("that writ has these OpenID providers; choose one: %s", strings.Join(issuers, ", ")))
 }

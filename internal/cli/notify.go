@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
 	"time"
 
 	"aob.dev/writ/internal/config"
@@ -63,13 +64,18 @@ var notifyRows = []row{
 func notifyTest(c *command) {
 	c.withConfig(func(cfg config.Config, args []string) (answer, error) {
 		var all []notify.Receiver
+		var names []string
 		for _, n := range noticeReceivers(cfg) {
+			names = append(names, n.Receiver.Name())
 			if len(args) == 0 || n.Receiver.Name() == args[0] {
 				all = append(all, n.Receiver)
 			}
 		}
-		if len(all) == 0 {
-			return answer{}, usage(errors.New("nobody is told of approvals that wait: add notices to writ.yaml"))
+		switch {
+		case len(names) == 0:
+			return answer{}, usage(errors.New("nobody is told of approvals that wait: add notices to writ.yaml (docs/approvals.md#being-told), or name its file with --config"))
+		case len(all) == 0:
+			return answer{}, usage(fmt.Errorf("notices has no receiver %s, only %s", args[0], strings.Join(names, ", ")))
 		}
 		return tested(c.Context(), all, notices.Test(cfg.Public(), time.Now()))
 	}, config.NoticesKey)

@@ -42,7 +42,7 @@ func (e *Error) Error() string {
 		s += " (at " + e.Pointer + ")"
 	}
 	if e.Hint != "" {
-		s += "; " + e.Hint
+		s = strings.TrimSuffix(s, ".") + "; " + e.Hint
 	}
 	return s
 }

@@ -52,22 +52,22 @@ func (n *Node) sayUnmatched(ctx context.Context, to Notices) {
 	dir := n.directory.Directory()
 	if to.For.Tenant != "" {
 		if !slices.Contains(tenants, to.For.Tenant) {
-			n.namesNobody(ctx, to, "there is no tenant "+to.For.Tenant, "writ tenant create "+to.For.Tenant)
+			n.namesNobody(ctx, to, "there is no tenant "+to.For.Tenant, "writ tenant add "+to.For.Tenant)
 		}
 		tenants = []string{to.For.Tenant}
 	}
 	for _, role := range to.For.Roles {
 		if !slices.ContainsFunc(tenants, func(t string) bool { _, known := dir.Capabilities(t, []string{role}); return known }) {
-			n.namesNobody(ctx, to, "there is no role "+role, "writ tenant roles")
+			n.namesNobody(ctx, to, "there is no role "+role, "writ tenant role list")
 		}
 	}
 	for _, user := range to.For.Users {
 		if !slices.ContainsFunc(tenants, func(t string) bool { _, found, _ := dir.UserRoles(t, user); return found }) {
-			n.namesNobody(ctx, to, fmt.Sprintf("user %s has no row with roles", user), "writ user put "+user+" --role ROLE")
+			n.namesNobody(ctx, to, fmt.Sprintf("there is no user %s with a role", user), "writ user put "+user+" --role approver")
 		}
 	}
 }
 
 func (n *Node) namesNobody(ctx context.Context, to Notices, why, do string) {
-	n.cfg.Log.WarnContext(ctx, "a receiver of notices names somebody who gets none", slog.String("receiver", to.Receiver.Name()), slog.String("reason", why), slog.String("do", do))
+	n.cfg.Log.WarnContext(ctx, "a receiver of notices names somebody who can approve nothing", slog.String("receiver", to.Receiver.Name()), slog.String("reason", why), slog.String("do", do))
 }

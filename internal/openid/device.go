@@ -28,16 +28,19 @@ func (l *Login) providers() *Providers {
 // enter a code, which show gets. It returns when they have agreed or refused, or when ctx ends.
 func (l *Login) Device(ctx context.Context, show func(address, code string)) error {
 	x, c, err := l.providers().client(ctx, l.Issuer)
+	if errors.Is(err, ErrUnavailable) {
+		return fmt.Errorf("the provider %s does not answer, or is no OpenID provider", l.Issuer)
+	}
 	if err != nil {
 		return err
 	}
 	if c.Endpoint.DeviceAuthURL == "" {
-		return errors.New("the provider " + l.Issuer + " has no device flow: sign in to the console, or use an API key")
+		return errors.New("the provider " + l.Issuer + " has no device flow, which writ login needs: use an API key (WRIT_API_KEY, or --key)")
 	}
 	resource := oauth2.SetAuthURLParam("resource", l.Resource)
 	asked, err := c.DeviceAuth(x.web(ctx), resource)
 	if err != nil {
-		return fmt.Errorf("the provider %s begins no device flow for the client %s: %w", l.Issuer, l.ClientID, err)
+		return fmt.Errorf("the provider %s does not let the client %s sign people in by the device flow: %w", l.Issuer, l.ClientID, err)
 	}
 	show(asked.VerificationURI, asked.UserCode)
 	l.Token, err = c.DeviceAccessToken(x.web(ctx), asked, resource)
