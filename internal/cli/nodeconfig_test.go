@@ -32,7 +32,7 @@ func configured(t *testing.T, env map[string]string, args ...string) config.Conf
 }
 
 // secret are the keys of the configuration that have no flag: others can read a command line.
-var secret = []string{"model_key", "documents_auth", "embedder_key", "reranker_key", "bootstrap_key", "slack_token", "alert_webhook_secret", "alert_slack"}
+var secret = []string{"model_key", "documents_auth", "embedder_key", "reranker_key", "bootstrap_key", "slack_token", "alert_webhook_secret", "alert_slack", "audit_stream_secret"}
 
 // keys of the configuration, in its order.
 func keys() []string {

@@ -57,7 +57,7 @@ func (n *Node) sayUnmatched(ctx context.Context, to Notices) {
 		tenants = []string{to.For.Tenant}
 	}
 	for _, role := range to.For.Roles {
-		if !slices.ContainsFunc(tenants, func(t string) bool { _, known := dir.Capabilities(t, []string{role}); return known }) {
+		if !slices.ContainsFunc(tenants, func(t string) bool { caps, _ := dir.Capabilities(t, []string{role}); return len(caps) > 0 }) {
 			n.namesNobody(ctx, to, "there is no role "+role, "writ tenant role list")
 		}
 	}
