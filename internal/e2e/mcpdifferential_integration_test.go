@@ -217,7 +217,13 @@ func TestIntegrationMCPDifferential(t *testing.T) {
 		t.Fatal(err)
 	}
 	governed := begun(t, mcpclient.NewClient(tr))
-	shown := toolsOf(t, governed)
+	var shown map[string]string
+	s.await("the tools of every server, some of which take their time to start", func() bool {
+		shown = toolsOf(t, governed)
+		return !slices.ContainsFunc(servers, func(x referenceServer) bool {
+			return slices.ContainsFunc(x.uses, func(u theirCall) bool { return shown[u.tool] == "" })
+		})
+	})
 	times := regexp.MustCompile(`(created|modified|accessed): [^\\\n"]*|(T)[\d:]+\+09:00`) // of a file, and now in Tokyo
 	for _, x := range servers {
 		at := place(x.name, "itself.") // a path as long as the other one

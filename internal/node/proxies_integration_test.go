@@ -125,7 +125,7 @@ func checkProxied(t *testing.T, base, apiKey string, ca []byte) {
 		t.Errorf("the console: %s", page.Status)
 	}
 	live := ask("GET", base+"/console/live", "", session) // which stays open for minutes
-	if line, err := bufio.NewReader(live.Body).ReadString('\n'); err != nil || line != ": nothing\n" {
+	if line, err := bufio.NewReader(live.Body).ReadString('\n'); err != nil || line != "event: began\n" {
 		t.Errorf("the stream's first line: %q, %v", line, err)
 	}
 	if about := ask("GET", origin+"/.well-known/oauth-protected-resource/gate/mcp", "", http.Header{}); about.StatusCode != http.StatusOK {
