@@ -69,43 +69,54 @@ type cursor struct {
 	Next int64 `json:"next"`
 }
 
-// Run sends until ctx ends.
+// Run sends until ctx ends. What fails is tried again.
 func (s *Stream) Run(ctx context.Context) error {
-	var at cursor
-	doc, err := s.Store.Get(ctx)
-	if err == nil && doc != nil {
-		err = json.Unmarshal(doc, &at)
-	}
-	if err != nil {
-		return fmt.Errorf("audit_stream: how far it has come: %w", err)
-	}
-	wait := firstWait
+	next, wait := int64(-1), firstWait
 	for {
-		next, err := s.send(ctx, at.Next)
+		before := next
+		err := error(nil)
+		if next < 0 {
+			next, err = s.begin(ctx)
+		} else {
+			next, err = s.send(ctx, next)
+		}
 		switch {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // ctx has ended
 		case err != nil:
-			s.Log.WarnContext(ctx, "the record is not streamed; writ tries again", slog.Int64("position", at.Next), slog.String("error", err.Error()))
+			if wait == firstWait {
+				s.Log.WarnContext(ctx, "the record is not streamed; writ tries again", slog.Int64("position", next), slog.String("error", err.Error()))
+			}
 			s.Failing(err)
 			if clock.Sleep(ctx, wait) != nil {
 				return nil //nolint:nilerr // likewise
 			}
 			wait = min(2*wait, longestWait)
 			continue
-		}
-		if wait > firstWait || next > at.Next {
+		case wait > firstWait:
 			s.Failing(nil)
 			wait = firstWait
 		}
-		if next == at.Next {
+		if next == before {
 			s.Progress.Move(next)
 			if s.Progress.Gather(ctx) != nil {
 				return nil //nolint:nilerr // likewise
 			}
 		}
-		at.Next = next
 	}
+}
+
+// begin reads how far it has come.
+func (s *Stream) begin(ctx context.Context) (int64, error) {
+	var at cursor
+	doc, err := s.Store.Get(ctx)
+	if err == nil && doc != nil {
+		err = json.Unmarshal(doc, &at)
+	}
+	if err != nil {
+		return -1, fmt.Errorf("audit_stream: how far it has come: %w", err)
+	}
+	return at.Next, nil
 }
 
 // send sends the records from a position on, at most streamBatch, and returns the position after

@@ -16,6 +16,7 @@ type ApprovalsRequest struct {
 	IntentID string `json:"intent_id,omitempty"` // only this one
 	Mine     bool   `json:"mine,omitempty"`      // only those that the user requested
 	Type     string `json:"type,omitempty"`      // only of this intent type
+	Brief    bool   `json:"brief,omitempty"`     // without arguments and summaries
 	Limit    int    `json:"limit,omitempty"`     // 1 to 100; 0: 20
 	After    string `json:"after,omitempty"`     // a cursor
 }

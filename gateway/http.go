@@ -73,7 +73,7 @@ func (g *Gateway) routes() *gin.Engine {
 	r.DELETE("/v1/runs/:run_id", ofPlan(g.cancelPlan))
 	r.POST("/v1/runs/:run_id/patch", keyed(g.patchRun))
 	r.POST("/v1/runs/:run_id/replay", keyed(g.replayRun))
-	r.GET("/agent/approvals", keyed(g.routed(approvalsAt, "mine", "type", "limit", "after")))
+	r.GET("/agent/approvals", keyed(g.routed(approvalsAt, "mine", "type", "brief", "limit", "after")))
 	r.POST("/agent/approvals", keyed(g.decideNode))
 	r.GET("/agent/approvals/:intent_id", by(g.getApproval))
 	r.POST("/agent/approvals/:intent_id", keyed(g.decideApproval))

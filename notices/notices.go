@@ -89,7 +89,9 @@ func (n *Notices) Run(ctx context.Context) error {
 		case ctx.Err() != nil:
 			return nil //nolint:nilerr // ctx has ended
 		case err != nil:
-			n.Log.WarnContext(ctx, "people are not told of an approval that waits for them; writ tries again", slog.String("receiver", n.Receiver.Name()), slog.String("error", err.Error()))
+			if !failing {
+				n.Log.WarnContext(ctx, "people are not told of an approval that waits for them; writ tries again", slog.String("receiver", n.Receiver.Name()), slog.String("error", err.Error()))
+			}
 			n.Failing(n.Receiver.Name(), err)
 			failing = true
 		case failing && !n.owes():
@@ -126,12 +128,13 @@ func (n *Notices) Look(ctx context.Context) error {
 			return err
 		}
 	}
-	waits := func(id string) bool {
-		return slices.ContainsFunc(list, func(w bus.PendingApproval) bool { return w.IntentID == id })
+	waits := make(map[string]bool, len(list))
+	for _, w := range list {
+		waits[w.IntentID] = true
 	}
-	maps.DeleteFunc(n.later, func(id string, _ attempt) bool { return !waits(id) })
+	maps.DeleteFunc(n.later, func(id string, _ attempt) bool { return !waits[id] })
 	before := len(n.told)
-	maps.DeleteFunc(n.told, func(id string, _ int) bool { return !waits(id) })
+	maps.DeleteFunc(n.told, func(id string, _ int) bool { return !waits[id] })
 	if len(n.told) != before {
 		return n.write(ctx)
 	}

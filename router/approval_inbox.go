@@ -57,11 +57,13 @@ func (r *Router) Inbox(ctx context.Context, g intents.Grant, q bus.ApprovalsRequ
 			out.Cursor = strconv.FormatInt(out.Approvals[limit-1].Position, 10)
 			break
 		}
-		var err error
-		if h.Args, err = r.shownArgs(ctx, h.hold); err != nil {
-			return out, err
+		if !q.Brief {
+			var err error
+			if h.Args, err = r.shownArgs(ctx, h.hold); err != nil {
+				return out, err
+			}
+			h.Summary = r.sentence(h.PendingApproval)
 		}
-		h.Summary = r.sentence(h.PendingApproval)
 		out.Approvals = append(out.Approvals, h.PendingApproval)
 	}
 	return out, nil

@@ -231,6 +231,26 @@ func (s *State) Holds(tenant string) []Hold {
 	return out
 }
 
+// WaitingHolds lists the held intents of all tenants, oldest first, without what counts now. No decision
+// may read it.
+func (s *State) WaitingHolds() []Hold {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	out := make([]Hold, 0, len(s.holds.waiting))
+	for _, h := range s.holds.waiting {
+		out = append(out, *h)
+	}
+	slices.SortFunc(out, func(a, b Hold) int { return int(a.Position - b.Position) })
+	return out
+}
+
+// WaitingHold is one of them, with what counts now; false if it does not wait.
+func (s *State) WaitingHold(tenant, intentID string) (Hold, bool) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	return s.view().hold(tenant, intentID)
+}
+
 // Waiting counts the held intents in the first and in the second half of their time, and returns
 // how long the oldest has waited.
 func (s *State) Waiting(now time.Time) (first, second int, oldest time.Duration) {

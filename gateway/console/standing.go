@@ -30,7 +30,7 @@ func (c *Console) standing(ctx context.Context, s *session) (out standing) {
 // waiting counts the approvals that a person may give.
 func (c *Console) waiting(ctx context.Context, s *session) (n int) {
 	var inbox bus.ApprovalsReply
-	if c.ask(ctx, s.credentials, http.MethodGet, "/agent/approvals?limit=100", nil, &inbox) != nil {
+	if c.ask(ctx, s.credentials, http.MethodGet, "/agent/approvals?limit=100&brief=true", nil, &inbox) != nil {
 		return 0
 	}
 	for _, a := range inbox.Approvals {

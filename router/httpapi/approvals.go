@@ -14,9 +14,9 @@ import (
 )
 
 // listApprovals is GET /v1/approvals: the pending approvals that the bearer of a grant may decide,
-// and the bearer's own. ?mine=true, ?type=, ?limit=, ?after=.
+// and the bearer's own. ?mine=true, ?type=, ?brief=true, ?limit=, ?after=.
 func (v *visitor) listApprovals() (any, error) {
-	q := bus.ApprovalsRequest{IntentID: v.Query("intent_id"), Mine: v.Query("mine") == "true", Type: v.Query("type"), After: v.Query("after")}
+	q := bus.ApprovalsRequest{IntentID: v.Query("intent_id"), Mine: v.Query("mine") == "true", Brief: v.Query("brief") == "true", Type: v.Query("type"), After: v.Query("after")}
 	if raw := v.Query("limit"); raw != "" {
 		var err error
 		if q.Limit, err = strconv.Atoi(raw); err != nil || q.Limit == 0 {
