@@ -34,7 +34,7 @@ func TestDiscovery(t *testing.T) {
 		t.Fatal("the catalog has no executors")
 	}
 	skills := bus.ServiceName("skills")
-	want[skills] = append(want[skills], bus.SkillVersions, bus.SkillAnswers) // for reads of people
+	want[skills] = append(want[skills], bus.SkillVersions, bus.SkillAnswers, bus.CallerKeys) // for reads of people, and keys of callers
 	for name, subjects := range want {
 		slices.Sort(subjects)
 		if d := cmp.Diff(subjects, subjectsOf(t, s, name)); d != "" {
