@@ -64,10 +64,15 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 	return nil
 }
 
-// affords refuses a user who lacks a capability, or whose daily budget is exhausted: no plan exists
-// for this work, so no step is refused for it.
+// affords refuses a user who lacks a capability, or whose daily budget is exhausted, and everybody of a
+// tenant that was stopped: no plan exists for this work, so no step is refused for it.
 func (g *Gateway) affords(ctx context.Context, a actor, capability string) error {
 	reply, err := g.covered(ctx, a, capability)
+	if err == nil && reply.Stopped {
+		p := problem.New(intents.PolicyDenied, "", "an operator has stopped everything of the tenant")
+		p.Hint = "try again when an operator has it go on: writ resume"
+		return p
+	}
 	if err == nil && reply.SpentBudget != "" {
 		p := problem.New(intents.RateLimited, "", reply.SpentBudget)
 		p.Hint = "an operator can change it: writ tenant data budgets"

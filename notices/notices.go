@@ -5,6 +5,7 @@ package notices
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"log/slog"
 	"maps"
@@ -44,8 +45,8 @@ func (f For) includes(users, roles []string) bool {
 
 // Notices tells one receiver. Each has a goroutine of its own: one that is slow delays no other.
 //
-// Crash: what was told is stored after the receiver has taken it. A crash between the two tells it
-// again, with the same ID, and never not at all.
+// Crash: what was told is stored after the receiver has taken it, at most fifty notices at once. A
+// crash between the two tells them again, with the same IDs, and never not at all.
 type Notices struct {
 	Receiver  notify.Receiver
 	For       For
@@ -113,21 +114,16 @@ func (n *Notices) owes() bool {
 	return false
 }
 
+// unsaved is how many notices may be sent before the document is written.
+const unsaved = 50
+
 // Look tells what is due, up to the first notice that is not taken. That one waits longer each
 // time, and the next look begins with others.
-func (n *Notices) Look(ctx context.Context) error {
+func (n *Notices) Look(ctx context.Context) (err error) {
 	if err := n.read(ctx); err != nil {
 		return err
 	}
 	list := n.Approvals.Waiting()
-	for _, w := range list {
-		if n.For.Tenant != "" && n.For.Tenant != w.TenantID {
-			continue
-		}
-		if err := n.tell(ctx, w); err != nil {
-			return err
-		}
-	}
 	waits := make(map[string]bool, len(list))
 	for _, w := range list {
 		waits[w.IntentID] = true
@@ -135,26 +131,48 @@ func (n *Notices) Look(ctx context.Context) error {
 	maps.DeleteFunc(n.later, func(id string, _ attempt) bool { return !waits[id] })
 	before := len(n.told)
 	maps.DeleteFunc(n.told, func(id string, _ int) bool { return !waits[id] })
-	if len(n.told) != before {
-		return n.write(ctx)
+	changed := before - len(n.told)
+	defer func() {
+		if changed > 0 {
+			err = errors.Join(err, n.write(ctx))
+		}
+	}()
+	for _, w := range list {
+		if n.For.Tenant != "" && n.For.Tenant != w.TenantID {
+			continue
+		}
+		told, err := n.tell(ctx, w)
+		if err != nil {
+			return err
+		}
+		if told {
+			changed++
+		}
+		if changed >= unsaved {
+			if err := n.write(ctx); err != nil {
+				return err
+			}
+			changed = 0
+		}
 	}
 	return nil
 }
 
-// tell tells the newest round of an approval. One that was missed is not made up.
-func (n *Notices) tell(ctx context.Context, w bus.PendingApproval) error {
+// tell tells the newest round of an approval, and reports whether it did. A round that was missed is
+// not made up.
+func (n *Notices) tell(ctx context.Context, w bus.PendingApproval) (told bool, err error) {
 	round, until, err := n.round(w)
 	if err != nil {
-		return err
+		return false, err
 	}
 	again := n.later[w.IntentID]
 	if round <= n.told[w.IntentID] || n.Now().Before(again.next) {
-		return nil
+		return false, nil
 	}
 	summary, users, roles, err := n.Approvals.Describe(ctx, w)
 	if err == nil && (summary == "" || !n.For.includes(users, roles)) {
 		n.later[w.IntentID] = attempt{next: n.Now().Add(slowest)} // rights may change
-		return nil
+		return false, nil
 	}
 	if err == nil {
 		w.Summary = visible.Text(summary, "")
@@ -164,12 +182,12 @@ func (n *Notices) tell(ctx context.Context, w bus.PendingApproval) error {
 		again.failures++
 		again.next = n.Now().Add(min(pace<<min(again.failures, 10), slowest))
 		n.later[w.IntentID] = again
-		return err
+		return false, err
 	}
 	failpoint.Hit(failpoint.NoticeSent)
 	delete(n.later, w.IntentID)
 	n.told[w.IntentID] = round
-	return n.write(ctx)
+	return true, nil
 }
 
 func (n *Notices) round(w bus.PendingApproval) (round int, until time.Time, err error) {
@@ -237,6 +255,9 @@ func (n *Notices) read(ctx context.Context) error {
 		if err := json.Unmarshal(doc, &told); err != nil {
 			return fmt.Errorf("what %s was told: %w", n.Receiver.Name(), err)
 		}
+	}
+	if told == nil { // the document was null
+		told = map[string]int{}
 	}
 	n.told = told
 	return nil

@@ -3,6 +3,7 @@ package notices_test
 import (
 	"context"
 	"errors"
+	"fmt"
 	"log/slog"
 	"maps"
 	"path/filepath"
@@ -142,6 +143,45 @@ func TestMessage(t *testing.T) {
 	}
 	if diff := cmp.Diff(want, d.got[0]); diff != "" {
 		t.Error(diff)
+	}
+}
+
+// writes counts those of a store.
+type writes struct {
+	durable.Store
+	n int
+}
+
+func (w *writes) Put(ctx context.Context, doc []byte) error {
+	w.n++
+	return w.Store.Put(ctx, doc)
+}
+
+// TestMany: many notices are few writes; approvals that are gone are forgotten while a receiver fails;
+// and a document that says nothing is none.
+func TestMany(t *testing.T) {
+	now, d := noon, &desk{}
+	store := &writes{Store: durable.Document(filepath.Join(t.TempDir(), "told.json"))}
+	if err := store.Put(t.Context(), []byte("null")); err != nil {
+		t.Fatal(err)
+	}
+	n := d.tells(t, &now, notices.For{}, store)
+	for i := range 1000 {
+		d.hold(fmt.Sprint(i), now)
+	}
+	if err := n.Look(t.Context()); err != nil || len(d.ids()) != 1000 || store.n > 30 {
+		t.Errorf("%d writes, %v", store.n, err)
+	}
+	d.list, d.down = nil, errors.New("down")
+	for i := range 100 {
+		d.list = nil
+		d.hold(fmt.Sprint("new", i), now)
+		if err := n.Look(t.Context()); err == nil {
+			t.Fatal("it takes what it does not take")
+		}
+	}
+	if n.Later() != 1 {
+		t.Errorf("%d attempts are remembered", n.Later())
 	}
 }
 

@@ -221,3 +221,10 @@ func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 	}
 	return out
 }
+
+// Stopped reports whether an operator has stopped everything of a tenant.
+func (s *State) Stopped(tenant string) bool {
+	var stop struct{ All bool }
+	data := s.View().TenantData(tenant)
+	return json.Unmarshal(data["stop"], &stop) == nil && stop.All
+}

@@ -119,8 +119,8 @@ func (c *Console) Handler() http.Handler {
 	m.Handle("GET /console/static/", http.StripPrefix("/console/static/", http.FileServerFS(static)))
 	m.HandleFunc("GET /console/login", c.showLogin)
 	m.HandleFunc("POST /console/login", c.login)
-	m.HandleFunc("POST "+signInPath, c.beginSignIn)
-	m.HandleFunc("GET "+signInPath, c.endSignIn)
+	m.HandleFunc("POST "+signInPath, c.paced(c.beginSignIn))
+	m.HandleFunc("GET "+signInPath, c.paced(c.endSignIn))
 	m.Handle("POST /console/logout", c.page("login", c.logout))
 	m.HandleFunc("GET "+catalog.ConnectReturn, c.connected)
 	for pattern, p := range map[string]struct {

@@ -11,6 +11,8 @@ import (
 	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
+	"aob.dev/writ/internal/problem/edge"
+	"aob.dev/writ/internal/ratelimit"
 )
 
 // signInCookie keeps what a browser has begun at an OpenID provider. Browsers send it when they come
@@ -36,6 +38,19 @@ func (c *Console) providers() (list []provider) {
 
 // resource is what access tokens of people are for.
 func (c *Console) resource() string { return c.PublicURL + "/mcp" }
+
+// paced counts an attempt to sign in against its address, since each asks the provider.
+func (c *Console) paced(next func(http.ResponseWriter, *http.Request)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		if wait, ok := c.rate.Allow(ratelimit.Caller{Key: signInPath, Name: edge.Address(r.RemoteAddr)}); !ok {
+			p := problem.New(intents.RateLimited, "", "")
+			p.RetryAfter = wait
+			c.fail(w, r, nil, p)
+			return
+		}
+		next(w, r)
+	}
+}
 
 // beginSignIn sends the browser to a provider.
 func (c *Console) beginSignIn(w http.ResponseWriter, r *http.Request) {

@@ -51,6 +51,13 @@ func (l logins) token(ctx context.Context, at string) (string, error) {
 		return "", err
 	}
 	token, renewed, err := list[at].AccessToken(ctx)
+	if errors.Is(err, openid.ErrEnded) { // unless another command has renewed it meanwhile
+		was := list[at].Token.RefreshToken
+		if list, err = l.read(); err != nil || list[at] == nil || list[at].Token.RefreshToken == was {
+			return "", errors.Join(err, errors.New("the sign-in is over: writ login --url "+at))
+		}
+		token, renewed, err = list[at].AccessToken(ctx)
+	}
 	if errors.Is(err, openid.ErrEnded) {
 		return "", errors.New("the sign-in is over: writ login --url " + at)
 	}
@@ -80,6 +87,9 @@ func loginCommand(c *command) {
 		var said signInAt
 		if err := (client.Client{URL: at}).Get(c.Context(), "/.well-known/oauth-protected-resource/mcp", &said); err != nil {
 			return answer{}, err
+		}
+		if said.Resource != at+"/mcp" { // RFC 9728, section 3.3: else this writ would get tokens for another one
+			return answer{}, fmt.Errorf("%s says that it is %q: sign in by that address (--url), or have the operator set public_url", at, strings.TrimSuffix(said.Resource, "/mcp"))
 		}
 		l, err := choose(said, issuer)
 		if err != nil {

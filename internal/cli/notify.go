@@ -44,15 +44,17 @@ func auditReceiver(c config.Config) notify.Receiver {
 func noticeReceivers(c config.Config) (out []node.Notices) {
 	for _, n := range c.Notices {
 		at := "notices." + n.Name
-		one := node.Notices{For: notices.For{Tenant: n.Tenant, Users: n.Users, Roles: n.Roles}}
-		one.Receiver = notify.New(notify.Options{
-			Name: n.Name, Kind: n.Kind, URL: n.URL, Secret: n.Secret, From: n.From, To: n.To, Now: time.Now,
-			Server: egress.Server{
-				Name: at, Unaffected: "approvals wait in the console, and a running writ tries again", Address: at + ".url", Secret: at + ".secret",
-				Try: "writ notify test " + n.Name, Quiet: true,
-			},
-		})
-		out = append(out, one)
+		for name, to := range n.Receivers() {
+			one := node.Notices{For: notices.For{Tenant: n.Tenant, Users: n.Users, Roles: n.Roles}}
+			one.Receiver = notify.New(notify.Options{
+				Name: name, Kind: n.Kind, URL: n.URL, Secret: n.Secret, From: n.From, To: to, Now: time.Now,
+				Server: egress.Server{
+					Name: "notices." + name, Unaffected: "approvals wait in the console, and a running writ tries again", Address: at + ".url", Secret: at + ".secret",
+					Try: "writ notify test " + name, Quiet: true,
+				},
+			})
+			out = append(out, one)
+		}
 	}
 	return out
 }

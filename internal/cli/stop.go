@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 
 	"aob.dev/writ/intents/catalog"
@@ -66,14 +67,19 @@ func (c *command) eachTenant(every bool, value func(tenant string) (json.RawMess
 	}
 	var out answer
 	var all []put
-	for _, t := range tenants {
+	var errs []error
+	for _, t := range tenants { // one that fails leaves none of the others as it was
 		c.tenant = t
 		p, err := c.tenantIntent("admin.put", func(t string) (any, error) {
 			v, err := value(t)
 			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: stopKey, Value: v}}, err
 		})
 		if err != nil {
-			return out, err
+			if every {
+				err = fmt.Errorf("tenant %s: %w", t, err)
+			}
+			errs = append(errs, err)
+			continue
 		}
 		all = append(all, p)
 		one := p.answer()
@@ -83,7 +89,7 @@ func (c *command) eachTenant(every bool, value func(tenant string) (json.RawMess
 	if every {
 		out.data = all
 	}
-	return out, nil
+	return out, errors.Join(errs...)
 }
 
 // stoppedNow is what is stopped in a tenant.

@@ -3,6 +3,7 @@ package config
 import (
 	"errors"
 	"fmt"
+	"iter"
 	"net/mail"
 	"net/url"
 	"slices"
@@ -24,6 +25,22 @@ type Notices struct {
 	Roles  []string `yaml:"roles"`
 }
 
+// Receivers are those of an entry, by name, each with its mail address: one for each address, so that
+// one that is refused keeps nothing from the others.
+func (n Notices) Receivers() iter.Seq2[string, string] {
+	return func(yield func(name, to string) bool) {
+		for i, to := range append(n.To[:len(n.To):len(n.To)], "")[:max(len(n.To), 1)] {
+			name := n.Name
+			if i > 0 {
+				name = fmt.Sprintf("%s-%d", n.Name, i+1)
+			}
+			if !yield(name, to) {
+				return
+			}
+		}
+	}
+}
+
 // checkNotices returns the first fault of the entries of notices.
 func (c Config) checkNotices() error {
 	if len(c.Notices) > 0 && c.PublicURL == "" {
@@ -36,8 +53,8 @@ func (c Config) checkNotices() error {
 		switch {
 		case !slices.Contains(notify.Kinds(), n.Kind):
 			return fmt.Errorf("%s: kind %q is not one of %s", at, n.Kind, strings.Join(notify.Kinds(), ", "))
-		case !userName.MatchString(n.Name) || known[n.Name]:
-			return fmt.Errorf("%s: needs a name of its own, %s", at, userName)
+		case !userName.MatchString(n.Name):
+			return fmt.Errorf("%s: needs a name, %s", at, userName)
 		case n.Tenant != "" && !userName.MatchString(n.Tenant):
 			return fmt.Errorf("%s: tenant %q is no name", at, n.Tenant)
 		case n.Kind == "mail":
@@ -62,7 +79,12 @@ func (c Config) checkNotices() error {
 				return fmt.Errorf("%s: url is not http(s)://host[:port][/path]", at)
 			}
 		}
-		known[n.Name] = true
+		for name := range n.Receivers() {
+			if known[name] {
+				return fmt.Errorf("%s: needs a name of its own, also for each mail address: %s is taken", at, name)
+			}
+			known[name] = true
+		}
 	}
 	return nil
 }

@@ -140,6 +140,11 @@ func TestLogin(t *testing.T) {
 	s.issuer.As("s-ana")
 	home := t.TempDir()
 	env := func(name string) string { return map[string]string{"HOME": home, "WRIT_URL": s.url}[name] }
+	var elsewhere bytes.Buffer
+	other := strings.Replace(s.url, "127.0.0.1", "localhost", 1)
+	if code := cli.Main(t.Context(), []string{"login", "--url", other}, cli.IO{In: strings.NewReader(""), Out: &elsewhere, Err: &elsewhere, Env: env}); code == 0 || !strings.Contains(elsewhere.String(), "says that it is") {
+		t.Errorf("tokens for another address: exit code %d: %s", code, elsewhere.String())
+	}
 	said := &outputBuffer{}
 	ended := make(chan int, 1)
 	go func() {

@@ -2,7 +2,6 @@ package notify
 
 import (
 	"context"
-	"mime"
 	"strings"
 )
 
@@ -34,7 +33,7 @@ func sendTeams(ctx context.Context, o Options, m Message) error {
 
 // sendNtfy publishes to a topic of ntfy (https://docs.ntfy.sh/publish/).
 func sendNtfy(ctx context.Context, o Options, m Message) error {
-	headers := map[string]string{"Content-Type": "text/plain; charset=utf-8", "Title": mime.BEncoding.Encode("utf-8", m.Title)}
+	headers := map[string]string{"Content-Type": "text/plain; charset=utf-8", "Title": header(m.Title)}
 	if m.Link != "" {
 		headers["Click"] = m.Link
 	}

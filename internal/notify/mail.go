@@ -51,10 +51,8 @@ func sendMail(ctx context.Context, o Options, m Message) error {
 	if err := c.Mail(o.From); err != nil {
 		return err
 	}
-	for _, to := range o.To {
-		if err := c.Rcpt(to); err != nil {
-			return err
-		}
+	if err := c.Rcpt(o.To); err != nil {
+		return err
 	}
 	w, err := c.Data()
 	if err != nil {
@@ -87,14 +85,19 @@ func secure(c *smtp.Client, u *url.URL) error {
 	return &egress.ReasonError{Message: "it offers no STARTTLS", Mend: egress.Trust}
 }
 
+// header is a text as the value of a header (RFC 2047). What looks like an encoded word stays text.
+func header(text string) string {
+	return mime.BEncoding.Encode("utf-8", strings.ReplaceAll(text, "=?", "= ?"))
+}
+
 // mail is a message as RFC 5322 has it. Nothing foreign is in a header but the encoded title.
 func mail(o Options, m Message) ([]byte, error) {
 	var b bytes.Buffer
 	host := o.From[strings.LastIndexByte(o.From, '@')+1:]
 	for _, h := range [][2]string{
 		{"From", "<" + o.From + ">"},
-		{"To", "<" + strings.Join(o.To, ">, <") + ">"},
-		{"Subject", mime.BEncoding.Encode("utf-8", m.Title)},
+		{"To", "<" + o.To + ">"},
+		{"Subject", header(m.Title)},
 		{"Date", o.Now().Format(time.RFC1123Z)},
 		{"Message-ID", "<" + strings.ReplaceAll(m.ID, ":", ".") + "@" + host + ">"},
 		{"MIME-Version", "1.0"},

@@ -37,7 +37,7 @@ type Options struct {
 	URL    string // where it takes messages; mail: smtp://host:port or smtps://host:port
 	Secret string // webhook: signs the body; ntfy: access token; mail: USER:PASSWORD
 	From   string // mail: the sender's address
-	To     []string
+	To     string // mail
 	Now    func() time.Time
 	// Server is how errors tell of it.
 	Server egress.Server

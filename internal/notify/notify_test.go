@@ -24,7 +24,7 @@ var noon = time.Date(2026, 11, 24, 12, 0, 0, 0, time.UTC)
 
 func receiver(kind, url, secret string) notify.Receiver {
 	return notify.New(notify.Options{
-		Name: "ops", Kind: kind, URL: url, Secret: secret, From: "writ@example.org", To: []string{"ben@example.org"}, Now: func() time.Time { return noon },
+		Name: "ops", Kind: kind, URL: url, Secret: secret, From: "writ@example.org", To: "ben@example.org", Now: func() time.Time { return noon },
 		Server: egress.Server{Name: "notices.ops", Unaffected: "approvals wait", Address: "notices.ops.url", Secret: "notices.ops.secret", Try: "writ notify test ops", Quiet: true},
 	})
 }

@@ -137,7 +137,8 @@ func (p *Providers) refresh(ctx context.Context, issuer, resource string, token 
 	if err != nil {
 		return nil, err
 	}
-	return renew(x.web(ctx), c, resource, token)
+	// A page that is closed meanwhile must not lose the next refresh token: the old one is used up.
+	return renew(x.web(context.WithoutCancel(ctx)), c, resource, token)
 }
 
 // renew trades a refresh token (RFC 6749, section 6).
