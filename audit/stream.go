@@ -74,7 +74,7 @@ func (s *Stream) Run(ctx context.Context) error {
 	next, wait := int64(-1), firstWait
 	for {
 		before := next
-		err := error(nil)
+		var err error
 		if next < 0 {
 			next, err = s.begin(ctx)
 		} else {
