@@ -106,12 +106,30 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 		return out
 	}
 	switch data.Key {
+	case "stop":
+		return t.liftsStop(data.Value)
 	case "ttl_max", "max_bytes", "redact":
 		return unknownTypes(data.Value, types)
 	case "approval":
 		return t.unapprovable(data.Value)
 	}
 	return nil
+}
+
+// stop is what an operator has stopped in a tenant, as far as Go asks.
+type stop struct{ All bool }
+
+func stopOf(raw json.RawMessage) (s stop) {
+	_ = json.Unmarshal(raw, &s) // unreadable data denies by itself
+	return s
+}
+
+// liftsStop refuses a stop of some in the place of one of everything: two operators may put theirs at once.
+func (t *tenant) liftsStop(value json.RawMessage) []mistake {
+	if !stopOf(t.Data["stop"]).All || stopOf(value).All {
+		return nil
+	}
+	return []mistake{{"/data/value", "everything of the tenant is stopped, and goes on with this", "if that is meant, first have it go on: writ resume"}}
 }
 
 func null(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
@@ -224,7 +242,5 @@ func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 
 // Stopped reports whether an operator has stopped everything of a tenant.
 func (s *State) Stopped(tenant string) bool {
-	var stop struct{ All bool }
-	data := s.View().TenantData(tenant)
-	return json.Unmarshal(data["stop"], &stop) == nil && stop.All
+	return stopOf(s.View().TenantData(tenant)["stop"]).All
 }

@@ -70,8 +70,9 @@ func (c *command) eachTenant(every bool, value func(tenant string) (json.RawMess
 	var errs []error
 	for _, t := range tenants { // one that fails leaves none of the others as it was
 		c.tenant = t
-		p, err := c.tenantIntent("admin.put", func(t string) (any, error) {
-			v, err := value(t)
+		var v json.RawMessage
+		p, err := c.tenantIntent("admin.put", func(t string) (_ any, err error) {
+			v, err = value(t)
 			return catalog.AdminPut{Tenant: t, Data: &catalog.Data{Key: stopKey, Value: v}}, err
 		})
 		if err != nil {
@@ -83,13 +84,29 @@ func (c *command) eachTenant(every bool, value func(tenant string) (json.RawMess
 		}
 		all = append(all, p)
 		one := p.answer()
-		out.note += one.note + c.unmatched(p.tenant, func(where string) bool { return where == "data "+stopKey })
+		out.note += stands(p, v) + c.unmatched(p.tenant, func(where string) bool { return where == "data "+stopKey })
 		out.data, out.text = one.data, out.text+one.text
 	}
 	if every {
 		out.data = all
 	}
 	return out, errors.Join(errs...)
+}
+
+// stands says what is stopped in a tenant after a put.
+func stands(p put, value json.RawMessage) string {
+	var s stopped
+	_ = json.Unmarshal(value, &s) // it was made here
+	switch {
+	case s.All:
+		return "everything of tenant " + p.tenant + " is stopped: nothing begins until writ resume\n"
+	case len(s.Agents)+len(s.Servers) > 0:
+		return fmt.Sprintf("stopped in tenant %s until writ resume: agents %v, servers %v\n", p.tenant, s.Agents, s.Servers)
+	case p.Changes != nil && len(*p.Changes) == 0:
+		return "nothing was stopped in tenant " + p.tenant + "\n"
+	default:
+		return "tenant " + p.tenant + " goes on\n"
+	}
 }
 
 // stoppedNow is what is stopped in a tenant.
