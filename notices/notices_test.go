@@ -146,6 +146,27 @@ func TestMessage(t *testing.T) {
 	}
 }
 
+// TestFailing: a receiver that does not take notices is reported, and that it takes them again.
+func TestFailing(t *testing.T) {
+	now, d := noon, &desk{down: errors.New("down")}
+	d.hold("a", now)
+	n := d.tells(t, &now, notices.For{}, durable.Document(filepath.Join(t.TempDir(), "told.json")))
+	ctx, end := context.WithCancel(t.Context())
+	var said []string
+	n.Failing = func(receiver string, err error) { // on the goroutine of Run
+		said = append(said, fmt.Sprint(receiver, ": ", err))
+		if d.down, now = nil, now.Add(time.Minute); err == nil {
+			end()
+		}
+	}
+	if err := n.Run(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if diff := cmp.Diff([]string{"desk: down\nnot taken", "desk: <nil>"}, said); diff != "" || len(d.got) != 1 {
+		t.Errorf("told %d\n%s", len(d.got), diff)
+	}
+}
+
 // writes counts those of a store.
 type writes struct {
 	durable.Store

@@ -301,6 +301,9 @@ func decode(raw []byte, path string, c *Config) error {
 		}
 		for i, n := range c.Notices {
 			c.Notices[i].Name = cmp.Or(n.Name, n.Kind)
+			if len(n.Users) > 0 { // a name means somebody of one tenant
+				c.Notices[i].Tenant = cmp.Or(n.Tenant, "default")
+			}
 		}
 		delete(doc, NoticesKey)
 	}

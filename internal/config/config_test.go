@@ -272,6 +272,28 @@ func someOIDC(issuer, sub, user string) []OIDC {
 	return []OIDC{{Issuer: issuer, Users: []OIDCUser{{Subject: sub, User: user, Roles: []string{"user"}}}}}
 }
 
+// TestNotices: the users of a receiver are those of one tenant; roles may be of every one. A receiver for
+// each mail address has a name of its own.
+func TestNotices(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "writ.yaml")
+	text := "public_url: https://writ.example\nnotices:\n- {kind: slack, url: 'https://chat.example/in', roles: [approver]}\n" +
+		"- {kind: mail, url: 'smtps://mail.example:465', from: w@example.org, to: [a@example.org, b@example.org], users: [ben]}\n- {name: mail-2, kind: ntfy, url: 'https://ntfy.example/x'}\n"
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c, err := Load(file, func(string) string { return "" })
+	if err != nil || len(c.Notices) != 3 || c.Notices[0].Tenant != "" || c.Notices[1].Tenant != "default" {
+		t.Fatalf("%+v, %v", c.Notices, err)
+	}
+	if err := c.Validate(); err == nil || !strings.Contains(err.Error(), "notices[2]: needs a name of its own") {
+		t.Errorf("a name that a mail address has: %v", err)
+	}
+	c.Notices = c.Notices[:2]
+	if err := c.Validate(); err != nil {
+		t.Error(err)
+	}
+}
+
 // TestOIDC: oidc is of the file alone, and has no member that is not read. public_url has one spelling.
 func TestOIDC(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "writ.yaml")

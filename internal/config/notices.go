@@ -18,9 +18,9 @@ type Notices struct {
 	Kind   string   `yaml:"kind"` // one of notify.Kinds
 	URL    string   `yaml:"url"`
 	Secret string   `yaml:"secret"`
-	From   string   `yaml:"from"` // of kind mail
-	To     []string `yaml:"to"`   // likewise
-	Tenant string   `yaml:"tenant"`
+	From   string   `yaml:"from"`   // of kind mail
+	To     []string `yaml:"to"`     // likewise
+	Tenant string   `yaml:"tenant"` // empty: default where there are users, else every one
 	Users  []string `yaml:"users"`
 	Roles  []string `yaml:"roles"`
 }
