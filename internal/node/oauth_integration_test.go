@@ -25,21 +25,31 @@ import (
 	"aob.dev/writ/internal/openid"
 )
 
-// TestIntegrationOAuth: the TypeScript SDK logs a person in by itself at oidc-provider, as /mcp tells it, and
-// calls a skill as the user whom the settings name. The skill server never sees the token, and the ID
-// token opens nothing.
-func TestIntegrationOAuth(t *testing.T) {
+// nodeModules are the packages of .ci/node.
+func nodeModules(t *testing.T) string {
+	t.Helper()
 	modules := os.Getenv("WRIT_NODE_MODULES")
 	if modules == "" {
 		t.Fatal("WRIT_NODE_MODULES names no directory: run make integration")
 	}
-	place := func() string {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		return l.Addr().String()
-	}
-	issuer := "http://" + place()
+	return modules
+}
+
+// freePlace is an address that nobody listens on.
+func freePlace(t *testing.T) string {
+	t.Helper()
+	l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
+	must(t, err)
+	must(t, l.Close())
+	return l.Addr().String()
+}
+
+// TestIntegrationOAuth: the TypeScript SDK logs a person in by itself at oidc-provider, as /mcp tells it, and
+// calls a skill as the user whom the settings name. The skill server never sees the token, and the ID
+// token opens nothing.
+func TestIntegrationOAuth(t *testing.T) {
+	modules := nodeModules(t)
+	issuer := "http://" + freePlace(t)
 	skills := server.NewMCPServer("skills", "1", server.WithToolCapabilities(false))
 	skills.AddTool(mcp.NewTool("feed", mcp.WithReadOnlyHintAnnotation(true), mcp.WithDestructiveHintAnnotation(false), mcp.WithOpenWorldHintAnnotation(false)), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 		return mcp.NewToolResultText("news"), nil
@@ -54,7 +64,7 @@ func TestIntegrationOAuth(t *testing.T) {
 	t.Cleanup(upstream.Close)
 	cfg := config(t.TempDir())
 	cfg.Skills = []string{"trust=true -- " + upstream.URL + "/mcp"}
-	cfg.Listen = place()
+	cfg.Listen = freePlace(t)
 	cfg.PublicURL = "http://" + cfg.Listen + "/gate"
 	cfg.People = openid.New([]openid.Provider{{Issuer: issuer, Users: []openid.User{{Subject: "s-ana", Tenant: "default", User: "ana", Roles: []string{"user"}}}}}, time.Now, slog.New(slog.DiscardHandler))
 	n := open(t, cfg)

@@ -7,7 +7,6 @@ import (
 	"context"
 	"io"
 	"log/slog"
-	"net"
 	"net/http"
 	"net/http/cookiejar"
 	"net/url"
@@ -25,19 +24,10 @@ import (
 // the Python SDK, which /mcp sends there; the tokens, which live for twenty seconds, are renewed; and whom
 // the provider removes is out.
 func TestIntegrationSignIn(t *testing.T) {
-	modules := os.Getenv("WRIT_NODE_MODULES")
-	if modules == "" {
-		t.Fatal("WRIT_NODE_MODULES names no directory: run make integration")
-	}
-	place := func() string {
-		l, err := new(net.ListenConfig).Listen(t.Context(), "tcp", "127.0.0.1:0")
-		must(t, err)
-		defer l.Close()
-		return l.Addr().String()
-	}
-	issuer := "http://" + place()
+	modules := nodeModules(t)
+	issuer := "http://" + freePlace(t)
 	cfg := config(t.TempDir())
-	cfg.Listen = place()
+	cfg.Listen = freePlace(t)
 	cfg.PublicURL = "http://" + cfg.Listen + "/gate"
 	scopes := []string{"openid", "offline_access"}
 	cfg.People = openid.New([]openid.Provider{{
