@@ -72,7 +72,8 @@ func (s *session) takeMessage() (text string) {
 	return text
 }
 
-// begin creates a session, which is in memory only: after a restart people log in again. token is for the cookie. At the limit the least recently used session ends.
+// begin creates a session, which is in memory only: after a restart people log in again. token is for
+// the cookie. At the limit the least recently used session ends.
 func (c *Console) begin(s *session) (token string) {
 	token, s.CSRF = rand.Text(), rand.Text()
 	s.id, s.began = intents.Digest([]byte(token)), c.Now()

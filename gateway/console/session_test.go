@@ -79,3 +79,51 @@ func TestBelowPath(t *testing.T) {
 		}
 	}
 }
+
+// TestSlidingSession: a session lasts an hour after its last page, and twelve hours in all. A page that
+// stays open does not use it.
+func TestSlidingSession(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	c, err := New(Config{API: &api{}, PublicURL: "https://writ.example", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := logIn(t, c)
+	open := func() (status, seconds int) {
+		resp := send(c, http.MethodGet, "/console/now", nil, cookie)
+		defer resp.Body.Close()
+		for _, k := range resp.Cookies() {
+			seconds = k.MaxAge
+		}
+		return resp.StatusCode, seconds
+	}
+	if status, seconds := open(); status != http.StatusOK || seconds != 0 {
+		t.Errorf("at once: %d, %d s", status, seconds)
+	}
+	for hour := range 13 {
+		now = now.Add(50 * time.Minute)
+		if status, seconds := open(); status != http.StatusOK || seconds != int(sessionLife.Seconds()) {
+			t.Errorf("after %d pages: %d, %d s", hour+1, status, seconds)
+		}
+	}
+	now = now.Add(50 * time.Minute) // 11 h 40 min
+	if status, seconds := open(); status != http.StatusOK || seconds != 20*60 {
+		t.Errorf("near the end: %d, %d s", status, seconds)
+	}
+	now = now.Add(20 * time.Minute)
+	if status, _ := open(); status != http.StatusSeeOther {
+		t.Errorf("after twelve hours: %d", status)
+	}
+
+	cookie = logIn(t, c)
+	for range 2 {
+		now = now.Add(40 * time.Minute)
+		r := httptest.NewRequestWithContext(t.Context(), http.MethodGet, "/console/now", nil)
+		r.Header.Set("Accept", "text/event-stream")
+		r.AddCookie(cookie)
+		c.Handler().ServeHTTP(httptest.NewRecorder(), r)
+	}
+	if status, _ := open(); status != http.StatusSeeOther {
+		t.Errorf("of a page that stayed open: %d", status)
+	}
+}

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"strings"
 
@@ -22,6 +23,7 @@ func loginsOf(std IO) logins {
 
 func (l logins) read() (list map[string]*openid.Login, err error) {
 	_, err = durable.ReadJSON(l.file, &list)
+	maps.DeleteFunc(list, func(_ string, login *openid.Login) bool { return login == nil || login.Token == nil }) // written by somebody else
 	return list, err
 }
 

@@ -177,4 +177,12 @@ func TestLogin(t *testing.T) {
 	if code, out := run("plan", "list"); code == 0 || !strings.Contains(out, "no API key") {
 		t.Errorf("after it is forgotten: exit code %d: %s", code, out)
 	}
+	for _, text := range []string{`{"` + s.url + `":null}`, `{"` + s.url + `":{"issuer":"x"}}`, "null"} {
+		if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		if code, out := run("plan", "list"); code == 0 || !strings.Contains(out, "no API key") {
+			t.Errorf("%s: exit code %d: %s", text, code, out)
+		}
+	}
 }
