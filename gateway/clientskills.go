@@ -1,6 +1,7 @@
 package gateway
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 
@@ -74,13 +75,13 @@ func (c *clients) loaded(tenant string, answer *intents.Answer, known map[string
 // manifestExtra is the size of a manifest beside its texts, in bytes.
 const manifestExtra = 1 << 10
 
-// approved returns the skills of pins, each with its approved effect, and destructive if the
-// approval or the server says so.
+// approved returns the skills of pins, each with its approved effect and its name for the caller, and
+// destructive if the approval or the server says so.
 func approved(pins []intents.Pin, known map[string]catalog.Manifest) []catalog.Manifest {
 	out := []catalog.Manifest{}
 	for _, p := range pins {
 		if m, ok := known[p.Digest]; ok {
-			m.Effect = catalog.Effect(p.Effect)
+			m.Effect, m.WireName = catalog.Effect(p.Effect), cmp.Or(p.Name, m.WireName)
 			m.Destructive = m.Destructive || p.Input().Destroys()
 			out = append(out, m)
 		}

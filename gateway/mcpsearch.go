@@ -26,8 +26,6 @@ const (
 	toolCall     = "call_tool"
 )
 
-var searchNames = []string{toolSearch, toolDescribe, toolRead, toolCall}
-
 // Bounds of an answer of search_tools.
 const (
 	defaultHits    = 10
@@ -48,13 +46,10 @@ func newCallerSkills(skills []catalog.Manifest, names []string) callerSkills {
 	return c
 }
 
-// named returns the skill of a name, or of an id. One that the caller may not use is as unknown as
-// one that does not exist.
+// named returns the skill of a name. One that the caller may not use is as unknown as one that does
+// not exist.
 func (c callerSkills) named(name string) (catalog.Manifest, error) {
 	m, ok := c.byName[name]
-	if !ok {
-		m, ok = c.byName[c.names[name]]
-	}
 	if !ok {
 		return m, problem.New(intents.MalformedArgs, "/name", "is no tool that you may use: take a name from search_tools")
 	}

@@ -23,7 +23,6 @@ const mcpInstructions = `Each call is decided by policy and recorded. A result w
 // Names of tools that are no skills.
 const (
 	toolRunTask   = "run_task"
-	toolAsk       = "ask_" // followed by the name of an agent
 	toolGetResult = "get_result"
 	toolReadLines = "read_lines"
 )
@@ -81,7 +80,7 @@ func (s *mcpServer) renew(ctx context.Context) error {
 	for _, t := range tools {
 		taken[t.Tool.Name] = true
 	}
-	for _, name := range searchNames { // whether they are there or not: a skill keeps its name
+	for _, name := range agents.ClientTools { // whether they are there or not: a skill keeps its name
 		taken[name] = true
 	}
 	callable, readers := s.readersOf(skills)
@@ -191,7 +190,7 @@ func (s *mcpServer) asks(ctx context.Context, who actor, names []string) (out []
 		about[r.Name] = d.Description
 	}
 	for _, name := range names {
-		out = append(out, s.turnTool(agents.WireWord(toolAsk+name, name), strings.TrimSpace("Asks the agent "+name+". "+about[name]), name))
+		out = append(out, s.turnTool(agents.WireWord(agents.AskTool+name, name), strings.TrimSpace("Asks the agent "+name+". "+about[name]), name))
 	}
 	return out
 }

@@ -50,6 +50,15 @@ var mistyped = []struct {
 	{catalog.AdminPut{Role: &catalog.RoleData{Role: "r", Capabilities: []string{"*:raed"}}}, "/role/capabilities/0", "did you mean read?"},
 	{catalog.AdminPut{User: &catalog.User{UserID: "u", Roles: []string{"user", "auditer"}}}, "/user/roles/1", "did you mean auditor?"},
 	{catalog.AdminPut{APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{"boss"}}}, "/api_key/max_roles/0", "no such role"},
+	{keyNames([]string{"crm.*"}, map[string]string{"crm.list": "get_result"}), "/api_key/rename/crm.list", "another tool"},
+	{keyNames(nil, map[string]string{"crm.list": "ask_shop"}), "/api_key/rename/crm.list", "another tool"},
+	{keyNames(nil, map[string]string{"crm.list": "same", "crm.show": "same"}), "/api_key/rename/crm.list", "another tool"},
+	{keyNames([]string{"crm.*"}, map[string]string{"crm.list": "crm_list", "git/log": "log"}), "/api_key/rename/git~1log", "no skill that the key gives"},
+}
+
+// keyNames is an API key with names for tools.
+func keyNames(tools []string, rename map[string]string) catalog.AdminPut {
+	return catalog.AdminPut{APIKey: &catalog.APIKey{ID: "k", Hash: intents.Digest(nil), UserID: "u", MaxRoles: []string{}, Tools: tools, Rename: rename}}
 }
 
 // TestMistypedDirectoryData: each is refused with its place and the expected value.

@@ -1,12 +1,16 @@
 package state
 
 import (
+	"cmp"
 	"fmt"
+	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/schemas"
 	"aob.dev/writ/state/agents"
 )
 
@@ -85,17 +89,12 @@ func (d *Directory) clientSkills(tenant, key string) ([]string, bool) {
 	}
 	k, ok := t.Keys[key]
 	for id := range t.Pins {
-		if keyGives(k, id) {
+		if k.Gives(id) {
 			skills = append(skills, id)
 		}
 	}
 	slices.Sort(skills)
 	return skills, ok || intents.IsCallerByToken(key)
-}
-
-// keyGives reports whether an API key allows a skill.
-func keyGives(k catalog.APIKey, id string) bool {
-	return k.Tools == nil || slices.ContainsFunc(k.Tools, func(tool string) bool { return intents.Like(tool, id) })
 }
 
 // KeyGives reports whether the API key of a grant's user allows a skill, whoever calls it: the
@@ -106,7 +105,7 @@ func (d *Directory) KeyGives(g *intents.Grant, id string) bool {
 		return true
 	}
 	k, ok := d.tenants[g.Tenant].Keys[intents.KeyOfClient(g.Act.Client)]
-	return !ok || keyGives(k, id) // a missing key gives no role any more (RolesNow)
+	return !ok || k.Gives(id) // a missing key gives no role any more (RolesNow)
 }
 
 // KeyGives is Directory.KeyGives on the directory in force, which it adds to the decision's
@@ -130,16 +129,71 @@ func (d *Directory) CheckTool(e *intents.Envelope) error {
 	return nil
 }
 
-// ClientPins are the pins of the skills that MCP clients may use with an API key.
+// ClientPins are the pins of the skills that MCP clients may use with an API key, with their names
+// for those clients. If a skill was approved under a name that the key gives another one, it has a
+// longer name.
 func (d *Directory) ClientPins(tenant, key string) []intents.Pin {
 	skills, ok := d.clientSkills(tenant, key)
-	pins := make([]intents.Pin, 0, len(skills))
-	for _, id := range skills {
-		if ok {
-			pins = append(pins, d.tenants[tenant].Pins[id])
+	if !ok {
+		return []intents.Pin{}
+	}
+	t := d.tenants[tenant]
+	k, given, pins := t.Keys[key], map[string]bool{}, make([]intents.Pin, len(skills))
+	for i, id := range skills {
+		pins[i] = t.Pins[id]
+		given[keyName(k, pins[i])] = true
+	}
+	for i, pin := range pins {
+		switch name := keyName(k, pin); {
+		case name != "":
+			pins[i].Name = name
+		case given[pin.Name]:
+			pins[i].Name = agents.WireName(pin.Skill, func(name string) bool { return given[name] || t.isNamed(name) })
 		}
 	}
 	return pins
+}
+
+// keyName is the name that an API key gives a skill for MCP clients; empty: none. Of several groups the one
+// with the longest pattern counts.
+func keyName(k catalog.APIKey, pin intents.Pin) string {
+	if name := k.Rename[pin.Skill]; name != "" {
+		return name
+	}
+	longest := ""
+	for pattern := range k.Group {
+		if intents.Like(pattern, pin.Skill) && cmp.Or(cmp.Compare(len(pattern), len(longest)), cmp.Compare(pattern, longest)) > 0 {
+			longest = pattern
+		}
+	}
+	if longest == "" {
+		return ""
+	}
+	return agents.WireWord(k.Group[longest]+"__"+pin.Name, pin.Skill)
+}
+
+// misnamed finds the names of an API key that another tool has, and those of skills that it does not give.
+func (t *tenant) misnamed(k catalog.APIKey) (out []mistake) {
+	for _, skill := range slices.Sorted(maps.Keys(k.Rename)) {
+		name, reason := k.Rename[skill], ""
+		taken := slices.Contains(agents.ClientTools, name) || strings.HasPrefix(name, agents.AskTool)
+		for other := range k.Rename {
+			taken = taken || other != skill && k.Rename[other] == name
+		}
+		for id, pin := range t.Pins {
+			taken = taken || id != skill && k.Gives(id) && cmp.Or(keyName(k, pin), pin.Name) == name
+		}
+		switch {
+		case !k.Gives(skill):
+			reason = "is no skill that the key gives"
+		case taken:
+			reason = "another tool of the key has the name " + name
+		default:
+			continue
+		}
+		out = append(out, mistake{"/api_key/rename/" + schemas.Escape(skill), reason, "see writ skill list for the skills; each needs a name of its own"})
+	}
+	return out
 }
 
 // ofClient reports whether the plan is that of a client, and open.

@@ -53,11 +53,14 @@ func (t *tenant) named(skill string) string {
 		if t.Names == nil { // a snapshot omits it if empty
 			t.Names = make(map[string]string)
 		}
-		t.Names[skill] = agents.WireName(skill, func(name string) bool {
-			return slices.Contains(slices.Collect(maps.Values(t.Names)), name)
-		})
+		t.Names[skill] = agents.WireName(skill, t.isNamed)
 	}
 	return t.Names[skill]
+}
+
+// isNamed reports whether a skill was approved under a name.
+func (t *tenant) isNamed(name string) bool {
+	return slices.Contains(slices.Collect(maps.Values(t.Names)), name)
 }
 
 // revoke removes the approval of a skill. The revocation is retained, so that only an approval

@@ -38,7 +38,7 @@ func (s *State) legalRow(a catalog.AdminPut, t *tenant, types *catalog.Catalog) 
 func mistakes(a catalog.AdminPut, t *tenant, types *catalog.Catalog) []mistake {
 	switch {
 	case a.APIKey != nil && !a.APIKey.Revoked:
-		return t.unknownRoles("/api_key/max_roles", a.APIKey.MaxRoles)
+		return append(t.unknownRoles("/api_key/max_roles", a.APIKey.MaxRoles), t.misnamed(*a.APIKey)...)
 	case a.User != nil && !a.User.Disabled:
 		return t.unknownRoles("/user/roles", a.User.Roles)
 	case a.Role != nil:

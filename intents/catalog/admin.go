@@ -49,6 +49,14 @@ type APIKey struct {
 	FrontEnd      bool     `json:"front_end,omitempty"` // of a chat program: it also asks for titles, and hangs up to stop
 	Tools         []string `json:"tools,omitempty"`     // skills, or <server>.*, that MCP clients may use with it; nil: all
 	Revoked       bool     `json:"revoked,omitempty"`
+
+	Rename map[string]string `json:"rename,omitempty"` // skill to the name of its tool for MCP clients
+	Group  map[string]string `json:"group,omitempty"`  // skill, or <server>.*, to what its tool's name begins with
+}
+
+// Gives reports whether the key allows a skill.
+func (k APIKey) Gives(skill string) bool {
+	return k.Tools == nil || slices.ContainsFunc(k.Tools, func(tool string) bool { return intents.Like(tool, skill) })
 }
 
 // User is a person of a tenant. Without a row a user has the API key's max_roles.

@@ -49,7 +49,7 @@ func TestTexts(t *testing.T) {
 		"documents.table": catalog.KBListResult{Documents: []catalog.KBDocument{{}}},
 		"hits.table":      catalog.KBSearchResult{Hits: []catalog.KBHit{{}}}, "plans.table": catalog.PlanListResult{Plans: []catalog.PlanView{{}}},
 		"tenants": state.TenantRows{}, "roles": state.TenantRows{Roles: []catalog.RoleData{{}}}, "users": state.TenantRows{Users: []catalog.User{{Disabled: true}}},
-		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
+		"apikeys": state.TenantRows{APIKeys: []catalog.APIKey{{Tools: []string{"x"}, Rename: map[string]string{"x": "y"}, Group: map[string]string{"*": "z"}}}}, "skills": tenantListing{Notes: []listedSkill{{Pin: intents.Pin{CacheSeconds: 1}, Approved: true}, {Claims: "pure"}}},
 		"tested": map[string][]policies.Case{"a": {{}, {Passed: true}}}, "decided": catalog.ApproveResult{State: "released", Code: "OK", Missing: []string{"x"}}, "judged": eval.Result{Wrong: []string{"x"}},
 		"connect.link":    connecting{},
 		"probed":          probedAgent{Points: []upkeep.AgentPoint{{Found: "x", Do: "y"}}},

@@ -106,11 +106,11 @@ func TestOperatorIntents(t *testing.T) {
 // A new API key stays here: its hash is sent, with the most that it may give.
 func TestAPIKeyIsNotSent(t *testing.T) {
 	url, key, last := operatorsRouter(t, doneAnswer)
-	args := strings.Fields("apikey create app --user ana --role user --role approver --may-assert-user --front-end --tool crm.list --tool bank.* --tenant acme")
+	args := strings.Fields("apikey create app --user ana --role user --role approver --may-assert-user --front-end --tool crm.list --tool bank.* --rename crm.list=tickets --group bank.*=money --tenant acme")
 	got := call{args: append(args, "--url", url, "--signer", key)}.run(t.Context())
 	made := strings.TrimSpace(got.out)
 	typ, sent := last()
-	want := `{"tenant":"acme","api_key":{"id":"app","hash":"` + intents.Digest([]byte(made)) + `","user_id":"ana","max_roles":["user","approver"],"may_assert_user":true,"front_end":true,"tools":["crm.list","bank.*"]}}`
+	want := `{"tenant":"acme","api_key":{"id":"app","hash":"` + intents.Digest([]byte(made)) + `","user_id":"ana","max_roles":["user","approver"],"may_assert_user":true,"front_end":true,"tools":["crm.list","bank.*"],"rename":{"crm.list":"tickets"},"group":{"bank.*":"money"}}}`
 	if got.code != ExitOK || !strings.HasPrefix(made, "writ_") || typ != "admin.put" || cmp.Diff(parsed(t, want), parsed(t, string(sent))) != "" {
 		t.Errorf("exit %d, %q: %s %s, want %s", got.code, got.out, typ, sent, want)
 	}

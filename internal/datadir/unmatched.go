@@ -3,6 +3,7 @@ package datadir
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"slices"
 	"strings"
 
@@ -135,6 +136,9 @@ func UnmatchedNames(d *state.State, tenant string, declared []approval.Version, 
 	for _, k := range rows.APIKeys {
 		if !k.Revoked {
 			miss("API key "+k.ID, id, k.Tools...)
+			given := func(p intents.Pin, name string) bool { return k.Gives(p.Skill) && id(p, name) }
+			miss("API key "+k.ID, given, slices.Sorted(maps.Keys(k.Rename))...)
+			miss("API key "+k.ID, given, slices.Sorted(maps.Keys(k.Group))...)
 		}
 	}
 	for _, a := range d.ScopesOf(tenant).Agents {

@@ -13,6 +13,8 @@ import (
 	"github.com/mark3labs/mcp-go/client/transport"
 	"github.com/mark3labs/mcp-go/mcp"
 
+	"aob.dev/writ/bus"
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/e2e/testdata/crm"
 )
@@ -147,6 +149,36 @@ func TestManyTools(t *testing.T) {
 	if records.Calls("archive_317") != before {
 		t.Error("a key calls a tool that it does not have")
 	}
+
+	// A key's own names are the only ones for its clients. The record and people have the skill's.
+	fay := s.addPerson("default", "fay", "user")
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID: "default-fay", Hash: intents.Digest([]byte(fay.key)), UserID: "fay", MaxRoles: []string{"user"}, Tools: []string{"crm.list_tickets", "crm.close_ticket", "crm.archive_31*"},
+		Rename: map[string]string{"crm.close_ticket": "finish", "crm.archive_317": "list_tickets"}, Group: map[string]string{"crm.*": "desk"},
+	}})
+	f := s.mcpClient(fay)
+	for _, name := range []string{"finish", "list_tickets", "desk__list_tickets", "desk__archive_310"} {
+		if !slices.Contains(s.toolNames(f), name) {
+			t.Errorf("%s is not listed among %q", name, s.toolNames(f))
+		}
+	}
+	for _, name := range []string{"close_ticket", "crm.close_ticket", "desk__close_ticket", "archive_310", "archive_317"} {
+		if r, err := f.CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: name}}); err == nil {
+			t.Errorf("%s: %+v", name, r)
+		}
+	}
+	before = records.Calls("archive_317")
+	if got := s.use(f, "finish", map[string]any{"ticket": "T-3"}); got["status"] != "held" {
+		t.Errorf("%v", got)
+	}
+	if s.use(f, "list_tickets", nil); records.Calls("archive_317") != before+1 {
+		t.Error("the tool of a name is not called")
+	}
+	var waiting bus.ApprovalsReply
+	if status, p := s.call(s.as("ben"), "GET", "/agent/approvals", nil, &waiting); status != 200 || len(waiting.Approvals) != 2 || strings.Count(marshalled(waiting), "finish") > 0 || !strings.Contains(marshalled(waiting.Approvals[1]), "crm.close_ticket") {
+		t.Errorf("%d %+v %+v", status, p, waiting)
+	}
+
 	var named []string
 	for _, o := range s.intents("") {
 		var call catalog.SkillCall
@@ -155,7 +187,7 @@ func TestManyTools(t *testing.T) {
 			named = append(named, call.Skill)
 		}
 	}
-	if !slices.Equal(named, []string{"crm.archive_317", "crm.list_tickets", "crm.close_ticket"}) {
+	if !slices.Equal(named, []string{"crm.archive_317", "crm.list_tickets", "crm.close_ticket", "crm.close_ticket", "crm.archive_317"}) {
 		t.Errorf("the record names %q", named)
 	}
 }

@@ -155,6 +155,7 @@ func TestUnmatchedNames(t *testing.T) {
 	}
 	if err := n.operator(t.Context(), "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
 		ID: "laptop", Hash: intents.Digest([]byte("k")), UserID: "ana", MaxRoles: []string{"user"}, Tools: []string{"memory.*", "delete_note"},
+		Rename: map[string]string{"memory.lost_note": "lost", "memory.delete_note": "drop"}, Group: map[string]string{"memroy.*": "notes"},
 	}}); err != nil {
 		t.Fatal(err)
 	}
@@ -185,7 +186,7 @@ deny contains {"id": "ext.names", "reason": "no"} if {
 		t.Fatal(err)
 	}
 	stop = run(t, n)
-	if got := log.count(saysUnmatched) - before; before != 1 || got != 4+3 {
+	if got := log.count(saysUnmatched) - before; before != 1 || got != 6+3 {
 		t.Errorf("the operator was told of %d names at first, and of %d", before, got)
 	}
 	if err := errors.Join(stop(), n.Close()); err != nil {
@@ -195,7 +196,7 @@ deny contains {"id": "ext.names", "reason": "no"} if {
 	before = log.count(saysUnmatched)
 	cfg.Skills = append(cfg.Skills, "name=down -- http://127.0.0.1:1/")
 	run(t, open(t, cfg))
-	if got := log.count(saysUnmatched) - before; got != 3+2 {
+	if got := log.count(saysUnmatched) - before; got != 5+2 {
 		t.Errorf("while a server is down the operator was told of %d names", got)
 	}
 }

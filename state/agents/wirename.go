@@ -18,6 +18,13 @@ const maxWireName = 53
 // if it would otherwise be too long or another tool's.
 const hashDigits = 8
 
+// ClientTools are the names of the tools of MCP clients that are no skills, beside those of agents, which
+// begin with AskTool.
+var ClientTools = []string{"run_task", "handle_message", "get_result", "read_lines", "search_tools", "describe_tool", "read_tool", "call_tool"}
+
+// AskTool is followed by the name of an agent.
+const AskTool = "ask_"
+
 var notWire = regexp.MustCompile(`[^A-Za-z0-9_-]`)
 
 // WireName is the name for models and MCP clients of the skill of an id, <server>.<tool>, that is
