@@ -211,7 +211,7 @@ func (q *request) compare(p *approvalPage) error {
 		if err != nil {
 			return err
 		}
-		if s == nil || len(s.Args) == 0 || argsOf(s.Args)["skill"] != argsOf(p.Args)["skill"] {
+		if len(s.Args) == 0 || argsOf(s.Args)["skill"] != argsOf(p.Args)["skill"] {
 			continue
 		}
 		p.Last, p.Unknown = &e, ""

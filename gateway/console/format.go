@@ -14,7 +14,7 @@ import (
 )
 
 // functions are those of the templates.
-var functions = template.FuncMap{"short": short, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "brief": brief, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
 
 // short returns a digest or id shortened to what people need to distinguish it.
 func short(id string) string {
@@ -25,12 +25,12 @@ func short(id string) string {
 	return id
 }
 
-// when formats a time to the second.
-func when(v any) string {
+// when formats a time to the second. The script shows it in the time of the browser's place.
+func when(v any) template.HTML {
 	switch t := v.(type) {
 	case time.Time:
 		if !t.IsZero() {
-			return t.UTC().Format("2006-01-02 15:04:05 UTC")
+			return template.HTML(t.UTC().Format(`<time datetime="2006-01-02T15:04:05Z">2006-01-02 15:04:05 UTC</time>`)) //nolint:gosec // a time has no texts
 		}
 	case *time.Time:
 		if t != nil {
@@ -43,6 +43,17 @@ func when(v any) string {
 	}
 	return "–"
 }
+
+// brief is the beginning of a document in one line.
+func brief(raw json.RawMessage) string {
+	r := []rune(shown(string(visible.JSON(raw))))
+	if len(r) > maxBrief {
+		return string(r[:maxBrief]) + "…"
+	}
+	return string(r)
+}
+
+const maxBrief = 200
 
 // decimal formats a number with the given decimal places. Templates cannot check printf verbs
 // against their values.

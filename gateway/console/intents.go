@@ -1,9 +1,11 @@
 package console
 
 import (
+	"cmp"
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
@@ -78,10 +80,16 @@ func (q *request) filter() filter {
 // now is the page with the newest decisions.
 func (c *Console) now(q *request) (any, error) { return q.intents(q.filter()) }
 
-// intentPage is one intent.
+// intentPage is one intent, from who asked for it to its proof.
 type intentPage struct {
 	intents.Answer
-	Signed *consoleapi.Signed // nil: a policy masks parts of it
+	consoleapi.Signed
+	Sentence string
+	Waits    bool              // for people
+	Problem  *problem.Problem  // nil: it was carried out, or is not over
+	Plan     *catalog.PlanView // nil: it is of none that the person may see
+	Step     *catalog.StepView // nil: of none
+	Explains bool              // the person may see which rules were met
 }
 
 func (c *Console) intent(q *request) (any, error) {
@@ -89,15 +97,27 @@ func (c *Console) intent(q *request) (any, error) {
 	if err != nil {
 		return nil, err
 	}
-	out := intentPage{Answer: a}
-	if a.Position != nil {
-		out.Signed, err = q.signed(a.IntentID)
+	out := intentPage{Answer: a, Explains: q.may(explains) == nil}
+	if out.Signed, err = q.signed(a.IntentID); err != nil {
+		return nil, err
 	}
-	return out, err
+	row, _ := catalog.Builtin().Lookup(out.Type)
+	out.Sentence = cmp.Or(catalog.Sentence(row, out.Args, ""), out.Type)
+	if out.Waits = a.Code == intents.ApprovalRequired; !out.Waits && a.Code != intents.InFlight {
+		out.Problem = problem.OfAnswer(&a)
+	}
+	var p catalog.PlanView
+	if id := out.Context.PlanID; id != "" && q.get("/agent/plans/"+url.PathEscape(id), &p) == nil {
+		out.Plan = &p
+		if i := slices.IndexFunc(p.Steps, func(s catalog.StepView) bool { return s.Step == out.Context.Step }); i >= 0 {
+			out.Step = &p.Steps[i]
+		}
+	}
+	return out, nil
 }
 
-// signed returns an intent as it was signed; nil: a policy masks parts of it.
-func (q *request) signed(id string) (s *consoleapi.Signed, err error) {
+// signed returns an intent as it was signed.
+func (q *request) signed(id string) (s consoleapi.Signed, err error) {
 	err = q.get(consoleapi.Path+"intents/"+url.PathEscape(id), &s)
 	return s, err
 }

@@ -6,6 +6,7 @@ package consoleapi
 
 import (
 	"encoding/json"
+	"time"
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
@@ -15,13 +16,31 @@ import (
 // Path is the prefix under which routers serve it. It is no part of the public interface.
 const Path = "/console-api/"
 
-// Signed is an intent as it was signed. Args are empty if they were erased.
+// Signed is an intent as it was signed, with what people decided about it.
 type Signed struct {
-	KID  string          `json:"kid"`  // of its signer
-	Role string          `json:"role"` // of that key
-	User string          `json:"user_id"`
-	Type string          `json:"type"`
-	Args json.RawMessage `json:"args,omitempty"` // as they were signed
+	KID     string          `json:"kid"`  // of its signer
+	Role    string          `json:"role"` // of that key
+	User    string          `json:"user_id"`
+	Key     string          `json:"key,omitempty"` // with which the user came: the id of an API key, or the name of a sign-in
+	Type    string          `json:"type"`
+	Skill   string          `json:"skill,omitempty"` // that it calls
+	Args    json.RawMessage `json:"args,omitempty"`  // as they were signed; empty: they were erased, or are masked
+	Masked  bool            `json:"masked,omitempty"`
+	Context intents.Context `json:"context"`
+	At      time.Time       `json:"at"`
+	Ended   time.Time       `json:"ended,omitzero"`
+	Decided []Decided       `json:"decided,omitempty"` // oldest first
+}
+
+// Decided is what a person decided about a held intent. Items and Reason are empty if the intent is masked.
+type Decided struct {
+	IntentID string    `json:"intent_id"` // of the hitl.approve
+	User     string    `json:"user_id"`
+	Key      string    `json:"key,omitempty"`
+	At       time.Time `json:"at"`
+	Decision string    `json:"decision"` // empty: it was erased
+	Items    []string  `json:"items,omitempty"`
+	Reason   string    `json:"reason,omitempty"`
 }
 
 // Skill is a tool with its approval in a tenant.

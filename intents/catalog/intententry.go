@@ -14,4 +14,6 @@ type IntentEntry struct {
 	PlanID    string `json:"plan_id,omitempty"`
 	SessionID string `json:"session_id,omitempty"`
 	At        string `json:"at"`
+	Skill     string `json:"skill,omitempty"`          // that a skill.call names
+	Held      string `json:"held_intent_id,omitempty"` // that a hitl.approve decides about
 }

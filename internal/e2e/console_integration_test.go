@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 )
 
@@ -30,9 +31,11 @@ func TestIntegrationConsole(t *testing.T) {
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["outlet_list"]}`)}})
 	held := s.hold(s.as("ana"), openInBerlin)
 	changed := s.pinAnother("order_list")
+	una := s.addPerson("default", "una", "user")
+	_, refused := s.call(una, http.MethodPost, "/v1/skills", catalog.SkillApprove{Skill: changed, Digest: intents.Digest(nil), Effect: catalog.Pure}, nil)
 
 	given, err := json.Marshal(map[string]string{
-		"url": s.url, "key": boss.key, "plan": done.PlanID, "held": held.Approval.IntentID, "skill": changed, "pictures": os.Getenv("WRIT_CONSOLE_PICTURES"),
+		"url": s.url, "key": boss.key, "plan": done.PlanID, "held": held.Approval.IntentID, "skill": changed, "refused": refused.IntentID, "pictures": os.Getenv("WRIT_CONSOLE_PICTURES"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,6 +50,7 @@ func TestIntegrationConsole(t *testing.T) {
 		Violations, Errors           []string
 		Pages                        int
 		Approved, Manifest, Verified string
+		Chain                        []string
 		Live, Diff, Tree, Phone      bool
 		Cookie                       []any
 	}
@@ -59,6 +63,9 @@ func TestIntegrationConsole(t *testing.T) {
 	if got.Pages < 15 || !got.Live || !got.Phone || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
 		!strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
 		t.Errorf("%s", raw)
+	}
+	if chain := strings.Join(got.Chain, ", "); chain != "Asked by, Signed by, Rule, Decided by, Carried out by, Proof" {
+		t.Errorf("the chain of an intent: %s", chain)
 	}
 	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {
 		t.Errorf("the cookie: %v", got.Cookie)

@@ -170,7 +170,10 @@ func TestConsoleApproval(t *testing.T) {
 		}
 	}
 	page := a.open("/console/intents/" + id)
-	page.shows(t, id, "outlet_list", "Receipt")
+	page.shows(t, id, "Asked by", openInBerlin, "writ.skill.approval", "the executor skills", "Proof")
+	if !strings.Contains(page.text, "Decided by</h2><p><strong>ben</strong>") {
+		t.Errorf("nobody has approved it:\n%s", page.text)
+	}
 	for _, path := range consolePages {
 		a.open(path).shows(t)
 	}

@@ -155,9 +155,10 @@ func (s *system) as(user string) person { return person{key: s.key, user: user} 
 
 // problem is an error body (RFC 9457).
 type problem struct {
-	Code   intents.Code `json:"code"`
-	Detail string       `json:"detail"`
-	PlanID string       `json:"plan_id"`
+	Code     intents.Code `json:"code"`
+	Detail   string       `json:"detail"`
+	IntentID string       `json:"intent_id"`
+	PlanID   string       `json:"plan_id"`
 }
 
 // call asks the API and decodes the body into out, or, from 400 on, into the

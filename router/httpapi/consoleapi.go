@@ -19,7 +19,7 @@ import (
 // ConsoleAPI reads what the console shows. The caller has already checked that the person may read
 // it.
 type ConsoleAPI interface {
-	// Signed is the envelope of the intent at a position of the record.
+	// Signed is the intent at a position of the record, with what no policy masks.
 	Signed(ctx context.Context, position int64) (consoleapi.Signed, error)
 	// Skills are the tools that servers declare for a tenant, with their approvals.
 	Skills(ctx context.Context, tenant string) ([]consoleapi.Skill, error)
@@ -57,10 +57,17 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 	}
 	route("intents/:id", "", func(v *visitor) (any, error) {
 		a, err := v.intent()
-		if err != nil || a.Decision.Masks() {
-			return (*consoleapi.Signed)(nil), err
+		if err != nil {
+			return nil, err
 		}
-		return api.Signed(v.Request.Context(), *a.Position)
+		s, err := api.Signed(v.Request.Context(), *a.Position)
+		if s.Masked = a.Decision.Masks(); s.Masked {
+			s.Args = nil
+			for i := range s.Decided {
+				s.Decided[i].Items, s.Decided[i].Reason = nil, ""
+			}
+		}
+		return s, err
 	})
 	route("skills", "", func(v *visitor) (any, error) { return api.Skills(v.Request.Context(), v.Grant.Tenant) })
 	route("agents", "", func(v *visitor) (any, error) {

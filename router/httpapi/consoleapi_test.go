@@ -87,12 +87,15 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 	ana, audrey, bob := e.bearer("ana", "default", "user"), e.bearer("audrey", "default", "auditor"), e.bearer("bob", "default", "user")
 	overseeing := func(subject string) []string { return slices.Concat(audrey, e.audited("audrey", subject)) }
 	ofPlain, ofMasked := overseeing(catalog.SubjectPlan(routertest.PlanID("p1"))), overseeing(catalog.SubjectPlan(routertest.PlanID("p2")))
+	if got := e.list("ana", "default", nil, "?skill=pay"); len(got.Intents) != 2 || got.Intents[1].IntentID != plain || got.Intents[1].Skill != "pay" {
+		t.Errorf("the calls of a skill: %+v", got)
+	}
 	for _, who := range [][2][]string{{ana, ana}, {ofPlain, ofMasked}} {
-		if s := decoded[*consoleapi.Signed](t, at("intents/"+plain, who[0])); s == nil || !strings.Contains(string(s.Args), "4111") {
+		if s := decoded[consoleapi.Signed](t, at("intents/"+plain, who[0])); s.Masked || !strings.Contains(string(s.Args), "4111") {
 			t.Errorf("%+v", s)
 		}
-		if s := decoded[*consoleapi.Signed](t, at("intents/"+masked, who[1])); s != nil {
-			t.Errorf("masked: %s", s.Args)
+		if s := decoded[consoleapi.Signed](t, at("intents/"+masked, who[1])); !s.Masked || s.Args != nil || s.Type != "skill.call" {
+			t.Errorf("masked: %+v", s)
 		}
 	}
 	refused(t, at("intents/"+plain, bob), intents.NotFound)

@@ -23,14 +23,14 @@ type intentList struct {
 }
 
 // terms are the parameters that name a member of the index.
-var terms = map[string]string{"type": "type", "code": "code", "verdict": "verdict", "plan_id": "plan_id", "user": "user_id"}
+var terms = map[string]string{"type": "type", "code": "code", "verdict": "verdict", "plan_id": "plan_id", "user": "user_id", "skill": "skill"}
 
 // parameter is the pattern of a term's value.
 var parameter = regexp.MustCompile(`^[A-Za-z0-9_.-]{1,64}$`)
 
 // list finds intents of the grant's tenant: those of its own user, or with audit:read of all. Intents that the bearer may not see are not listed.
 func (v *visitor) list() (any, error) {
-	if err := v.accepts("type", "code", "verdict", "plan_id", "user", "since", "until", "limit", "cursor"); err != nil {
+	if err := v.accepts("type", "code", "verdict", "plan_id", "user", "skill", "since", "until", "limit", "cursor"); err != nil {
 		return nil, err
 	}
 	q := v.query()
@@ -114,6 +114,7 @@ var accepted = map[string]values{
 	"verdict":      names,
 	"plan_id":      names,
 	"user":         names,
+	"skill":        skills,
 	"cursor":       cursor,
 }
 
@@ -124,6 +125,7 @@ var (
 	boolean = oneOf("true", "false")
 	cursor  = values{func(v string) bool { return v != "" && len(v) <= maxCursor }, "must be the cursor of an earlier page"}
 	names   = values{parameter.MatchString, "must have up to 64 letters, digits, _, . and -"}
+	skills  = values{regexp.MustCompile(`^[A-Za-z0-9_./-]{1,128}$`).MatchString, "must be the name of a skill, up to 128 letters, digits, _, ., / and -"}
 	moment  = values{func(v string) bool {
 		_, err := time.Parse(time.RFC3339Nano, strings.ToUpper(v))
 		return err == nil

@@ -3,7 +3,7 @@
 //
 //	POST /v1/intents              a signed intent; ?dry_run=true, Prefer: wait=n, duplicate=conflict
 //	POST /v1/batches              up to 100 of them, all or none; likewise
-//	GET  /v1/intents              a list of intents; ?type, code, verdict, plan_id, user, since, until, limit, cursor
+//	GET  /v1/intents              a list of intents; ?type, code, verdict, plan_id, user, skill, since, until, limit, cursor
 //	GET  /v1/intents/{intent_id}  what became of it
 //	GET  /v1/intents/{intent_id}/receipt, …/proof
 //	GET  /ledger/checkpoint, /ledger/tile/…

@@ -217,17 +217,18 @@ func (r *Recorder) released(ctx context.Context, rec storage.Record) error {
 	)
 }
 
-// ofApproval puts an approval's events with those of its held intent.
-func (r *Recorder) ofApproval(s state.Intent) state.Intent {
+// ofApproval puts an approval's events with those of its held intent, which it names.
+func (r *Recorder) ofApproval(s state.Intent) (where state.Intent, held string) {
 	var a catalog.Approve
 	if s.Type != "hitl.approve" || s.Decision.Verdict != intents.Allow || json.Unmarshal(s.Args, &a) != nil {
-		return s
+		return s, ""
 	}
 	if h, ok := r.state.View().HeldFor(s.Tenant, a); ok {
 		s.Context.PlanID, s.Context.SessionID, s.Context.TaskID = h.Context.PlanID, h.Context.SessionID, h.Context.TaskID
-		s.Context.Cause = h.Decision.IntentID
+		held = h.Decision.IntentID
+		s.Context.Cause = held
 	}
-	return s
+	return s, held
 }
 
 // reports reports whether an event is one of the executor that an intent was dispatched to. The

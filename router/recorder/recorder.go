@@ -255,7 +255,7 @@ func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record)
 	after, err := r.planView(ctx, s.Tenant, r.planID(s))
 	switch rec.Kind { //nolint:exhaustive // nothing follows from others
 	case storage.KindIntent:
-		where := r.ofApproval(s)
+		where, held := r.ofApproval(s)
 		list = append(list,
 			func() error { return r.writeEvents(where, intentEvents(where, of.before, after), rec) },
 			func() error { r.writePlan(after, rec); return nil },
@@ -267,7 +267,7 @@ func (r *Recorder) projecting(ctx context.Context, of about, rec storage.Record)
 		if s.Decision.Verdict == intents.Allow {
 			list = append(list, func() error { return r.erased(ctx, s, rec) }, func() error { return r.writeAgents(ctx, s, rec) })
 		}
-		list = append(list, func() error { return r.writeIndex(s) })
+		list = append(list, func() error { return r.writeIndex(s, held) })
 	case storage.KindRelease:
 		list = append(list, func() error { return r.released(ctx, rec) })
 	case storage.KindOutcome:

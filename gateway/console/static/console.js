@@ -6,6 +6,15 @@
 const below = (path) => new URL(`../${path}`, base);
 const base = document.currentScript.src;
 
+// Times are shown as they are where the browser is, with UTC when they are pointed at.
+function localize(within) {
+  for (const t of within.querySelectorAll("time:not([title])")) {
+    t.title = t.textContent;
+    t.textContent = new Date(t.dateTime).toLocaleString(undefined, { dateStyle: "medium", timeStyle: "medium" });
+  }
+}
+localize(document);
+
 // What a page shows of the moment stands in #live. It is replaced unless somebody is in it. How many
 // approvals wait stands in the title and in the navigation of every page.
 const state = document.getElementById("state"), live = document.getElementById("live");
@@ -20,7 +29,9 @@ if (state) {
     if (!answer.ok) return;
     const page = new DOMParser().parseFromString(await answer.text(), "text/html");
     const now = page.getElementById("live");
-    if (now) live.replaceChildren(...now.childNodes);
+    if (!now) return;
+    live.replaceChildren(...now.childNodes);
+    localize(live);
   };
   const count = (e) => {
     const { waiting } = JSON.parse(e.data);

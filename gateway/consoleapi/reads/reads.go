@@ -22,6 +22,7 @@ import (
 	"aob.dev/writ/gateway"
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/health"
 	"aob.dev/writ/internal/problem"
@@ -35,7 +36,10 @@ import (
 
 // Reads are the reads of one process. All fields but Archive are required.
 type Reads struct {
-	Journal   storage.Records
+	Journal   interface {
+		storage.Records
+		Holder(ctx context.Context, position int64) (storage.Holder, error)
+	}
 	State     *state.State
 	Live      *policies.Live
 	Documents storage.Documents
@@ -63,7 +67,54 @@ func (r *Reads) Signed(ctx context.Context, position int64) (s consoleapi.Signed
 		return s, err
 	}
 	o, err := state.ReadIntent(rec)
-	return consoleapi.Signed{KID: o.KID, Role: string(o.Signer), User: o.User, Type: o.Type, Args: o.Args}, err
+	if err != nil {
+		return s, err
+	}
+	s = consoleapi.Signed{
+		KID: o.KID, Role: string(o.Signer), User: o.User, Key: intents.CallerOf(o.Grant.Client), Type: o.Type, Skill: o.Skill, Args: o.Args,
+		Context: o.Context, At: o.At,
+	}
+	if o.Decision.Verdict == intents.Deny {
+		return s, nil
+	}
+	h, err := r.Journal.Holder(ctx, position)
+	if err == nil && h.State == storage.StateDone {
+		rec, err = r.Journal.Get(ctx, h.Outcome)
+		s.Ended = rec.At
+	}
+	if err == nil && o.Decision.Verdict == intents.Hold {
+		s.Decided, err = r.decided(ctx, o)
+	}
+	return s, err
+}
+
+// decided is what people decided about a held intent.
+func (r *Reads) decided(ctx context.Context, of state.Intent) (out []consoleapi.Decided, err error) {
+	q := storage.Query{Terms: map[string][]string{"held_intent_id": {of.Decision.IntentID}}, Sort: "position"}
+	found, err := r.Documents.Search(ctx, of.Tenant, storage.IndexIntents, q)
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range found.Documents {
+		rec, err := r.Journal.Get(ctx, d.Position)
+		if err != nil {
+			return nil, err
+		}
+		o, err := state.ReadIntent(rec)
+		if err != nil {
+			return nil, err
+		}
+		x := consoleapi.Decided{IntentID: o.Decision.IntentID, User: o.User, Key: intents.CallerOf(o.Grant.Client), At: o.At}
+		if !o.Erased {
+			a, err := state.ArgsOf[catalog.Approve](o)
+			if err != nil {
+				return nil, err
+			}
+			x.Decision, x.Items, x.Reason = a.Decision, a.Items, a.Reason
+		}
+		out = append(out, x)
+	}
+	return out, nil
 }
 
 // Skills implements httpapi.ConsoleAPI.

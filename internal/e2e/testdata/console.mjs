@@ -5,7 +5,7 @@ import chromium from "@sparticuz/chromium";
 import axe from "axe-core";
 import { chromium as browsers } from "playwright-core";
 
-const { url, key, plan, held, skill, pictures } = JSON.parse(process.argv[2]);
+const { url, key, plan, held, refused, skill, pictures } = JSON.parse(process.argv[2]);
 const found = { violations: [], errors: [], pages: 0 };
 const browser = await browsers.launch({
   executablePath: await chromium.executablePath(), headless: true,
@@ -61,6 +61,11 @@ const second = await context.newPage();
 await second.goto(`${url}/console/now`);
 await second.waitForFunction(() => document.title.startsWith("(1) ") && document.getElementById("state").textContent === "live");
 const first = await second.textContent("#live tbody tr");
+for (const [name, id] of [["intent_waits", held], ["intent_refused", refused]]) {
+  await open(`/console/intents/${id}`);
+  await look(name);
+}
+await open("/console/approvals");
 await press(`a[href="/console/approvals/${held}"]`);
 await look("approval");
 await page.setViewportSize({ width: 390, height: 844 });
@@ -94,6 +99,7 @@ found.verified = await page.textContent("#verified");
 await look("plan");
 await open(`/console/intents/${held}`);
 await look("intent");
+found.chain = await page.$$eval("ol.chain h2", (all) => all.map((h) => h.textContent));
 await open(`/console/policies/explain/${held}`);
 await look("explain");
 await open(`/console/approvals/${held}`);
