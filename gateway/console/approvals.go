@@ -27,7 +27,7 @@ type approvalsPage struct {
 func (*Console) approvals(q *request) (any, error) {
 	var page approvalsPage
 	if q.FormValue("decided") != "" {
-		list, err := q.intents(filter{Verdict: string(intents.Hold)})
+		list, err := q.intents(filter{"verdict": string(intents.Hold)})
 		list.Next = strings.Replace(list.Next, "?", "?decided=yes&", 1)
 		page.Decided = &list
 		return page, err

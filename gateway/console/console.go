@@ -150,6 +150,7 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/policies/explain/{id}": {"explain", c.explain},
 		"GET /console/record":                {"record", c.record},
 		"POST /console/record/bundle":        {"", c.bundle},
+		"GET /console/record/intents":        {"", c.export},
 		"GET /console/health":                {"health", c.health},
 	} {
 		m.Handle(pattern, c.page(p.name, p.show))

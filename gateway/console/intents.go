@@ -6,6 +6,8 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
+	"strings"
 
 	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents"
@@ -29,29 +31,34 @@ type intentList struct {
 	Next    string  `json:"-"` // address of the next page
 }
 
-// filter of a list, as the API accepts it.
-type filter struct{ Type, Code, Verdict, User, Plan, Since, Until string }
+// filter of a list: the parameters of the API that are set.
+type filter map[string]string
+
+var filters = []string{"type", "code", "verdict", "user", "skill", "plan_id", "since", "until"}
+
+// with is the filter's query with other values; an empty one removes its parameter.
+func (f filter) with(names ...string) url.Values {
+	v := url.Values{}
+	for name, value := range f {
+		v.Set(name, value)
+	}
+	for i := 0; i < len(names); i += 2 {
+		if v.Set(names[i], names[i+1]); names[i+1] == "" {
+			v.Del(names[i])
+		}
+	}
+	return v
+}
 
 // pageSize is the length of a list: the outcome of each intent is requested.
 const pageSize = 25
 
 // intents lists intents that the person may see, with their outcomes.
 func (q *request) intents(f filter) (l intentList, err error) {
-	v := url.Values{"limit": {"25"}}
-	back := url.Values{}
-	for name, value := range map[string]string{"type": f.Type, "code": f.Code, "verdict": f.Verdict, "user": f.User, "plan_id": f.Plan, "since": f.Since, "until": f.Until} {
-		if value != "" {
-			v.Set(name, value)
-			back.Set(name, value)
-		}
-	}
-	if cursor := q.FormValue("cursor"); cursor != "" {
-		v.Set("cursor", cursor)
-	}
-	if err := q.get("/v1/intents?"+v.Encode(), &l); err != nil {
+	if err := q.get("/v1/intents?"+f.with("limit", strconv.Itoa(pageSize), "cursor", q.FormValue("cursor")).Encode(), &l); err != nil {
 		return l, err
 	}
-	l.Filter = f
+	l.Filter = q.filter()
 	for i := range l.Intents {
 		o := &l.Intents[i]
 		a, err := q.answer(o.IntentID)
@@ -61,8 +68,7 @@ func (q *request) intents(f filter) (l intentList, err error) {
 		o.Decision, o.Outcome, o.Receipt = a.Decision, a.Outcome, a.Receipt
 	}
 	if len(l.Intents) == pageSize && l.Cursor != "" {
-		back.Set("cursor", l.Cursor)
-		l.Next = q.URL.Path + "?" + back.Encode()
+		l.Next = q.URL.Path + "?" + f.with("cursor", l.Cursor).Encode()
 	}
 	return l, nil
 }
@@ -74,7 +80,13 @@ func (q *request) answer(id string) (a intents.Answer, err error) {
 }
 
 func (q *request) filter() filter {
-	return filter{q.FormValue("type"), q.FormValue("code"), q.FormValue("verdict"), q.FormValue("user"), q.FormValue("plan_id"), q.FormValue("since"), q.FormValue("until")}
+	f := filter{}
+	for _, name := range filters {
+		if v := strings.TrimSpace(q.FormValue(name)); v != "" {
+			f[name] = v
+		}
+	}
+	return f
 }
 
 // now is the page with the newest decisions.

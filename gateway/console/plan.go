@@ -61,7 +61,7 @@ func (c *Console) plan(q *request) (any, error) {
 	}
 	p.Events, p.Graph = trace.Events, graphOf(p.PlanView)
 	var err error
-	p.List, err = q.intents(filter{Plan: id})
+	p.List, err = q.intents(filter{"plan_id": id})
 	return p, err
 }
 

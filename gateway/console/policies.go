@@ -29,8 +29,8 @@ func (*Console) policies(q *request) (any, error) {
 		return nil, err
 	}
 	f := q.filter()
-	if f.Code == "" {
-		f.Code = string(intents.PolicyDenied)
+	if f["code"] == "" {
+		f["code"] = string(intents.PolicyDenied)
 	}
 	var err error
 	if p.Denied, err = q.intents(f); err != nil {

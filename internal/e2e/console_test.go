@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/json"
 	"html"
 	"io"
 	"net/http"
@@ -177,6 +178,20 @@ func TestConsoleApproval(t *testing.T) {
 	for _, path := range consolePages {
 		a.open(path).shows(t)
 	}
+	narrow := "/console/record?skill=skills-1.outlet_list&verdict=hold"
+	found := a.open(narrow)
+	found.shows(t, id, "Found: 1.", "skills-1.outlet_list", "7 days")
+	if links := regexp.MustCompile(`href="(\?[^"]*)" aria-current="true"`).FindAllStringSubmatch(found.text, -1); len(links) != 2 {
+		t.Errorf("what narrows the search: %q", links)
+	} else if p := a.open("/console/record" + html.UnescapeString(links[0][1])); !strings.Contains(p.text, id) {
+		t.Errorf("%s does not find it:\n%s", links[0][1], p.text)
+	}
+	lines := a.open(strings.Replace(narrow, "record?", "record/intents?", 1))
+	var line catalog.IntentEntry
+	if err := json.Unmarshal([]byte(lines.text), &line); err != nil || line.IntentID != id || line.Skill != "skills-1.outlet_list" || !strings.Contains(lines.header.Get("Content-Disposition"), "default-intents.jsonl") {
+		t.Errorf("export: %v: %s", err, lines.text)
+	}
+	a.open("/console/record?since="+time.Now().UTC().Add(time.Hour).Format(time.RFC3339)).shows(t, "No intent fits")
 }
 
 // TestConsoleSession: the cookie is valid for the console alone, and ends with its key.

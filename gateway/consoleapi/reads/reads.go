@@ -36,7 +36,7 @@ import (
 
 // Reads are the reads of one process. All fields but Archive are required.
 type Reads struct {
-	Journal   interface {
+	Journal interface {
 		storage.Records
 		Holder(ctx context.Context, position int64) (storage.Holder, error)
 	}

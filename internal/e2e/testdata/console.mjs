@@ -57,6 +57,11 @@ for (const name of ["now", "plans", "agents", "policies", "record", "health", "a
   await look(name);
 }
 
+for (const [name, query] of [["record_narrow", "verdict=allow&type=plan.open"], ["record_empty", "user=nobody"]]) {
+  await open(`/console/record?${query}`);
+  await look(name);
+}
+
 const second = await context.newPage();
 await second.goto(`${url}/console/now`);
 await second.waitForFunction(() => document.title.startsWith("(1) ") && document.getElementById("state").textContent === "live");
