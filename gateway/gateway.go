@@ -100,7 +100,7 @@ type Config struct {
 	// Registry is for GET /skills/ and /health/deep only.
 	Registry Registry
 
-	// People come with access tokens of OpenID providers for PublicURL; nil: API keys alone are taken.
+	// People come with access tokens of OpenID providers for PublicURL; nil or empty: API keys alone are taken.
 	People *openid.Providers
 
 	// Profiles supply the users that requests do not describe; nil: none.

@@ -85,7 +85,7 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 	if c.Request.Method == http.MethodGet {
 		who.rate = g.reads
 	}
-	if token := bearerOf(c); isJWT(token) && c.GetHeader("X-Api-Key") == "" && g.cfg.People != nil {
+	if token := bearerOf(c); isJWT(token) && c.GetHeader("X-Api-Key") == "" && len(g.cfg.People.Issuers()) > 0 {
 		var err error
 		who.key, err = g.bearer(c, token)
 		who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
@@ -137,7 +137,7 @@ func (g *Gateway) bearer(c *gin.Context, token string) (bus.APIKeyReply, error) 
 		return bus.APIKeyReply{}, problem.New(intents.DispatchUnavailable, "", err.Error())
 	case errors.Is(err, openid.ErrUnknown):
 		p := problem.New(intents.RBACForbidden, "", "the access token is valid, and no user is mapped to its subject")
-		p.Hint = "have the operator add its iss and sub to oidc in writ.yaml (the log has both), and start writ again"
+		p.Hint = "have the operator add its iss and sub to oidc in writ.yaml (the log has both)"
 		return bus.APIKeyReply{}, p
 	case err != nil:
 		return bus.APIKeyReply{}, g.unauthorized(c, "the access token is not accepted: "+err.Error())

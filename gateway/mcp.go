@@ -196,9 +196,7 @@ func (g *Gateway) protectedResource(c *gin.Context) error {
 		SignIn []openid.At `json:"writ_sign_in,omitempty"` // for writ login
 	}{SignIn: g.cfg.People.SignInAt()}
 	about.Resource, about.ResourceName, about.BearerMethodsSupported = g.baseURL(c.Request)+routeMCP, "writ", []string{"header"}
-	if g.cfg.People != nil {
-		about.AuthorizationServers = g.cfg.People.Issuers()
-	}
+	about.AuthorizationServers = g.cfg.People.Issuers()
 	c.JSON(http.StatusOK, about)
 	return nil
 }

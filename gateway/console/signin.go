@@ -101,7 +101,7 @@ func (c *Console) refuseSignIn(w http.ResponseWriter, r *http.Request, then stri
 		p = problem.New(intents.DispatchUnavailable, "", "the OpenID provider does not answer")
 	case errors.Is(err, openid.ErrUnknown):
 		p = problem.New(intents.RBACForbidden, "", "the provider knows you, and no user is mapped to you")
-		p.Hint = "Have the operator add your iss and sub to oidc in writ.yaml (the log has both), and start writ again."
+		p.Hint = "Have the operator add your iss and sub to oidc in writ.yaml (the log has both)."
 	}
 	c.render(w, r, p.Status, "login", nil, entrance{next(then), c.providers(), p})
 }

@@ -9,6 +9,7 @@ import (
 	"maps"
 	"net/http"
 	"os"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -20,6 +21,7 @@ import (
 	"aob.dev/writ/agentic/model"
 	"aob.dev/writ/agentic/model/offline"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/embed"
@@ -214,11 +216,7 @@ func nodeConfig(c config.Config) (cfg node.Config, err error) {
 }
 
 // people are those who come with access tokens.
-func people(c config.Config, log *slog.Logger) *openid.Providers {
-	if len(c.OIDC) == 0 {
-		return nil
-	}
-	var list []openid.Provider
+func people(c config.Config) (list []openid.Provider) {
 	for _, p := range c.OIDC {
 		one := openid.Provider{Issuer: p.Issuer, Client: openid.Client{ID: p.ClientID, Secret: p.ClientSecret, Scopes: p.Scopes}}
 		if len(p.Scopes) == 0 {
@@ -229,7 +227,34 @@ func people(c config.Config, log *slog.Logger) *openid.Providers {
 		}
 		list = append(list, one)
 	}
-	return openid.New(list, time.Now, log)
+	return list
+}
+
+// lookEvery is how often files are looked at. They must be unchanged for as long before they are read: editors
+// write several times for one change.
+const lookEvery = time.Second
+
+// followPeople keeps people as the configuration's files say, until ctx ends. While these have a fault,
+// people stay as they were.
+func followPeople(ctx context.Context, c config.Config, to *openid.Providers, log *slog.Logger) {
+	var found, read string
+	inForce := people(c)
+	_ = clock.Every(ctx, lookEvery, func() bool { // its only error is that ctx has ended
+		before := found
+		if found = c.OIDCStamp(); found != before || found == read {
+			return false
+		}
+		read = found
+		now, err := c.RereadOIDC()
+		if err != nil {
+			log.ErrorContext(ctx, "the configuration has a fault: oidc stays as it was", slog.String("error", err.Error()))
+		} else if list := people(now); !reflect.DeepEqual(list, inForce) {
+			to.Replace(list)
+			inForce = list
+			log.InfoContext(ctx, "oidc has changed, and is in force", slog.Any("issuers", to.Issuers()))
+		}
+		return false
+	})
 }
 
 // policyFeed is where policies come from.

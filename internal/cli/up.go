@@ -18,6 +18,7 @@ import (
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/node"
+	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/telemetry"
 )
 
@@ -54,7 +55,7 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 	}
 	cfg.Models, cfg.Policy = m.named, policyFeed(c)
 	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
-	cfg.Alerts, cfg.Notices, cfg.AuditStream, cfg.People = alertReceivers(c), noticeReceivers(c), auditReceiver(c), people(c, cfg.Log)
+	cfg.Alerts, cfg.Notices, cfg.AuditStream, cfg.People = alertReceivers(c), noticeReceivers(c), auditReceiver(c), openid.New(people(c), time.Now, cfg.Log)
 	servers, secrets, err := skillServers(c, std.Env)
 	if err != nil {
 		return cfg, nil, malformed(err)
@@ -95,6 +96,11 @@ func runNode(ctx context.Context, std IO, c config.Config, file string, x extras
 		return errors.Join(err, n.Close())
 	}
 	defer sent()
+	var following sync.WaitGroup
+	defer following.Wait()
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	following.Go(func() { followPeople(ctx, c, cfg.People, cfg.Log) })
 	ready, ended := make(chan struct{}), make(chan error, 1)
 	go func() { ended <- n.Run(ctx, ready) }()
 	select {

@@ -73,6 +73,7 @@ type Config struct {
 	SlackToken                string
 	LogLevel                  string
 	SecretFiles               []string // that secrets were read from
+	File                      string   // as given; empty: writ.yaml, if it is there
 
 	AlertWebhook, AlertSecret, AlertSlack                 string
 	AuditStream, AuditStreamSecret                        string
@@ -200,15 +201,19 @@ func lines(v string) []string {
 	return out
 }
 
+// defaultFile is read if it is there.
+const defaultFile = "writ.yaml"
+
 // Load reads file and environment over the defaults. An empty path means writ.yaml in the working
 // directory, which may be missing. The file is not read if somebody else can write it, because it
 // names commands to run, files to read, and recipients of secrets.
 func Load(path string, getenv func(string) string) (Config, error) {
 	c := Default()
 	c.Variables = map[string]string{}
+	c.File = path
 	named := path != ""
 	if !named {
-		path = "writ.yaml"
+		path = defaultFile
 	}
 	if _, err := os.Stat(path); err == nil && !named && foreign(path) {
 		return c, errors.New("configuration: writ.yaml in this directory is not read, because it is no regular file or others can write to it, and none of its commands (cmd:, skills) is run: check it, then add --config writ.yaml")

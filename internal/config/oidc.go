@@ -2,9 +2,11 @@ package config
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
 	"net"
+	"os"
 	"regexp"
 	"slices"
 	"strings"
@@ -75,4 +77,38 @@ func (c Config) checkOIDC() error {
 		}
 	}
 	return nil
+}
+
+// resolveOIDC puts the secrets of clients in the place of texts that say where they are.
+func (c *Config) resolveOIDC() error {
+	c.OIDC = slices.Clone(c.OIDC)
+	for i := range c.OIDC {
+		if err := resolveText(c, &c.OIDC[i].ClientSecret, "oidc.client_secret"); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// RereadOIDC reads oidc again, with its secrets. All else stays.
+func (c Config) RereadOIDC() (Config, error) {
+	now, err := Load(c.File, func(string) string { return "" })
+	if err != nil {
+		return c, err
+	}
+	c.OIDC, c.SecretFiles = now.OIDC, slices.Clone(c.SecretFiles)
+	if err := c.checkOIDC(); err != nil {
+		return c, err
+	}
+	return c, c.resolveOIDC()
+}
+
+// OIDCStamp changes when the file of the configuration, or one with a secret, does.
+func (c Config) OIDCStamp() (stamp string) {
+	for _, path := range append([]string{cmp.Or(c.File, defaultFile)}, c.SecretFiles...) {
+		if info, err := os.Stat(path); err == nil {
+			stamp += fmt.Sprintln(path, info.Size(), info.ModTime().UnixNano())
+		}
+	}
+	return stamp
 }

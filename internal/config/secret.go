@@ -70,11 +70,8 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	if !every {
 		return c, nil
 	}
-	c.OIDC = slices.Clone(c.OIDC)
-	for i := range c.OIDC {
-		if err := resolveText(&c, &c.OIDC[i].ClientSecret, "oidc.client_secret"); err != nil {
-			return c, err
-		}
+	if err := c.resolveOIDC(); err != nil {
+		return c, err
 	}
 	c.Models = maps.Clone(c.Models)
 	for _, name := range slices.Sorted(maps.Keys(c.Models)) {

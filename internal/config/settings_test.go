@@ -9,7 +9,7 @@ import (
 
 // TestSettings: each key of Config is bound by one row, with a default of its type
 // and something said about it; no name or variable stands twice. Models is no single
-// value and has no row, nor have SecretFiles, which no file says, and SkillServers, which
+// value and has no row, nor have SecretFiles and File, which no file says, and SkillServers, which
 // come with the skills.
 func TestSettings(t *testing.T) {
 	seen := map[string]bool{}
@@ -36,7 +36,7 @@ func TestSettings(t *testing.T) {
 		bound[at] = true
 	}
 	all := reflect.ValueOf(&c).Elem()
-	bound[&c.OIDC], bound[&c.Notices], bound[&c.Models], bound[&c.SecretFiles], bound[&c.SkillServers], bound[&c.Variables] = true, true, true, true, true, true
+	bound[&c.OIDC], bound[&c.Notices], bound[&c.Models], bound[&c.SecretFiles], bound[&c.SkillServers], bound[&c.Variables], bound[&c.File] = true, true, true, true, true, true, true
 	if len(bound) != all.NumField() {
 		t.Errorf("rows bind %d of %d fields", len(bound), all.NumField())
 	}

@@ -22,6 +22,7 @@ import (
 type signedIn struct {
 	*machine
 	issuer *oauthtest.Issuer
+	file   string // of the configuration
 }
 
 func startSignIn(t *testing.T) signedIn {
@@ -37,7 +38,7 @@ func startSignIn(t *testing.T) signedIn {
 		status, text := x.raw("/ledger/checkpoint", "")
 		return status == http.StatusOK && !strings.Contains(text, "\n0\n")
 	})
-	return signedIn{x, issuer}
+	return signedIn{x, issuer, file}
 }
 
 // browser of somebody who has no session.
@@ -129,6 +130,44 @@ func TestSignIn(t *testing.T) {
 	if p := hers.open("/console/plans"); p.path != "/console/login" {
 		t.Errorf("whom the provider has removed is at %s", p.path)
 	}
+}
+
+// TestSignInChanged: who is a user, and with which roles, changes with the file of the configuration, also for
+// people who are signed in. A file with a fault changes nothing.
+func TestSignInChanged(t *testing.T) {
+	t.Parallel()
+	s := startSignIn(t)
+	s.issuer.As("s-ana")
+	hers := s.browser()
+	hers.open(s.agrees(hers).RequestURI())
+	hers.open("/console/record").shows(t, "Export")
+	change := func(was, is string) {
+		t.Helper()
+		text, err := os.ReadFile(s.file)
+		if err != nil || !strings.Contains(string(text), was) {
+			t.Fatalf("%s, %v", text, err)
+		}
+		if err := os.WriteFile(s.file, []byte(strings.Replace(string(text), was, is, 1)), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	change("[user, auditor]", "[user]")
+	s.await("a role that is taken away", func() bool { return !strings.Contains(hers.open("/console/record").text, "Export") })
+	s.issuer.As("s-carl")
+	his := s.browser()
+	if p := his.open(s.agrees(his).RequestURI()); p.status != http.StatusForbidden {
+		t.Errorf("somebody who is no user: HTTP %d\n%s", p.status, p.text)
+	}
+	change("sub: s-ana, user: ana", "sub: s-carl, user: ana, roles: [user]}\n  - {sub: s-carl, user: carl")
+	s.await("a fault that is logged", func() bool { return strings.Contains(s.stderr.String(), "needs a sub of its own") })
+	hers.open("/console/approvals").shows(t, "ana")
+	change("{sub: s-carl, user: ana, roles: [user]}\n  - ", "")
+	s.await("somebody who is no user any more", func() bool { return hers.open("/console/approvals").path == "/console/login" })
+	his = s.browser()
+	his.open(s.agrees(his).RequestURI())
+	his.open("/console/approvals").shows(t, "carl")
+	change("  client_id: writ\n", "")
+	s.await("no sign-in", func() bool { return !strings.Contains(s.browser().open("/console/login").text, "Sign in at") })
 }
 
 var asksToOpen = regexp.MustCompile(`^Open (http://\S+) and enter (\S+)\n`)

@@ -10,7 +10,6 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
-	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -43,16 +42,27 @@ type User struct {
 
 // Providers verify what the named providers have signed. Safe for concurrent use.
 type Providers struct {
-	all []*provider
 	now func() time.Time
 	log *slog.Logger
+
+	mu  sync.Mutex // guards all, whose entries are never changed
+	all []*provider
 }
 
 type provider struct {
 	Provider
-	mu    sync.Mutex // guards found
-	found *oidc.Provider
+	*metadata
 }
+
+// metadata of a provider.
+type metadata struct {
+	mu    sync.Mutex // guards what follows
+	found *oidc.Provider
+	read  time.Time
+}
+
+// metadataLife is how long metadata is used before it is read again.
+const metadataLife = time.Hour
 
 // ErrUnknown is a valid token of somebody who is no user.
 var ErrUnknown = errors.New("openid: no user is mapped to the subject")
@@ -72,15 +82,39 @@ const requestTime = 10 * time.Second
 // New verifies tokens of providers. It asks them nothing before the first token.
 func New(list []Provider, now func() time.Time, log *slog.Logger) *Providers {
 	p := &Providers{now: now, log: log}
-	for _, x := range list {
-		p.all = append(p.all, &provider{Provider: x})
-	}
+	p.Replace(list)
 	return p
+}
+
+// Replace puts other providers and people in the place of those that were. People who are signed in stay so
+// while they are still mapped.
+func (p *Providers) Replace(list []Provider) {
+	var all []*provider
+	for _, x := range list {
+		known := new(metadata)
+		if before := p.named(x.Issuer); before != nil {
+			known = before.metadata
+		}
+		all = append(all, &provider{x, known})
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.all = all
+}
+
+// list returns the providers now; none of nil.
+func (p *Providers) list() []*provider {
+	if p == nil {
+		return nil
+	}
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.all
 }
 
 // Issuers of the providers.
 func (p *Providers) Issuers() (list []string) {
-	for _, x := range p.all {
+	for _, x := range p.list() {
 		list = append(list, x.Issuer)
 	}
 	return list
@@ -95,11 +129,11 @@ func (p *Providers) AccessToken(ctx context.Context, token, audience string) (is
 	if !ok || decode(parts[0], &header) != nil {
 		return "", u, errors.New("it is no signed JWT")
 	}
-	at := p.index(claimed)
-	if at < 0 {
+	of := p.named(claimed)
+	if of == nil {
 		return "", u, errors.New("its issuer is none that the operator has named")
 	}
-	found, err := p.all[at].discover(ctx)
+	found, err := of.discover(ctx, p.now())
 	if err != nil {
 		p.log.WarnContext(ctx, "an OpenID provider does not answer", slog.String("issuer", claimed), slog.String("error", err.Error()))
 		return "", u, ErrUnavailable
@@ -111,7 +145,7 @@ func (p *Providers) AccessToken(ctx context.Context, token, audience string) (is
 	if err := isAccess(header.Typ, verified); err != nil {
 		return "", u, err
 	}
-	for _, u := range p.all[at].Users {
+	for _, u := range of.Users {
 		if u.Subject == verified.Subject {
 			return verified.Issuer, u, nil
 		}
@@ -129,17 +163,20 @@ func issuerOf(parts []string) (string, bool) {
 	return claims.Issuer, ok
 }
 
-func (p *Providers) index(issuer string) int {
-	return slices.IndexFunc(p.all, func(x *provider) bool { return x.Issuer == issuer })
+// named returns the provider of an issuer; nil: there is none.
+func (p *Providers) named(issuer string) *provider {
+	for _, x := range p.list() {
+		if x.Issuer == issuer {
+			return x
+		}
+	}
+	return nil
 }
 
 // Names reports whether a token claims to be of one of the providers. Nothing of it is verified.
 func (p *Providers) Names(token string) bool {
-	if p == nil {
-		return false
-	}
 	issuer, ok := issuerOf(strings.Split(token, "."))
-	return ok && p.index(issuer) >= 0
+	return ok && p.named(issuer) != nil
 }
 
 // isAccess refuses ID tokens and the like. An access token says so by its type (RFC 9068). Providers
@@ -170,20 +207,25 @@ func isAccess(typ string, t *oidc.IDToken) error {
 	return nil
 }
 
-// discover reads the provider's metadata, once.
-func (x *provider) discover(ctx context.Context) (*oidc.Provider, error) {
+// discover reads the provider's metadata, if it has not done so lately. While the provider does not
+// answer, what it said before counts.
+func (x *provider) discover(ctx context.Context, now time.Time) (*oidc.Provider, error) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if x.found != nil {
+	if x.found != nil && now.Sub(x.read).Abs() < metadataLife {
 		return x.found, nil
 	}
 	web := egress.Client(egress.Transport(x.Issuer))
 	web.Timeout = requestTime
 	found, err := oidc.NewProvider(oidc.ClientContext(context.WithoutCancel(ctx), web), x.Issuer)
-	if err == nil {
+	switch {
+	case err == nil:
 		x.found = found
+	case x.found == nil:
+		return nil, err
 	}
-	return found, err
+	x.read = now
+	return x.found, nil
 }
 
 func decode(part string, into any) error {

@@ -37,10 +37,7 @@ type At struct {
 
 // SignInAt lists where people can sign in.
 func (p *Providers) SignInAt() (list []At) {
-	if p == nil {
-		return nil
-	}
-	for _, x := range p.all {
+	for _, x := range p.list() {
 		if x.Client.ID != "" {
 			list = append(list, At{x.Issuer, x.Client.ID, x.Client.Scopes})
 		}
@@ -70,6 +67,10 @@ func (p *Providers) Finish(ctx context.Context, s SignIn, answer url.Values, red
 	if err != nil {
 		return nil, err
 	}
+	found, err := x.discover(ctx, p.now())
+	if err != nil {
+		return nil, ErrUnavailable
+	}
 	if answer.Get("error") != "" {
 		return nil, fmt.Errorf("%w: %.100q", errNotAgreed, answer.Get("error"))
 	}
@@ -85,7 +86,7 @@ func (p *Providers) Finish(ctx context.Context, s SignIn, answer url.Values, red
 		return nil, fmt.Errorf("%w: it refuses the code", errNotAgreed)
 	}
 	raw, _ := token.Extra("id_token").(string)
-	id, err := x.found.Verifier(&oidc.Config{ClientID: c.ClientID, SupportedSigningAlgs: algorithms, Now: p.now}).Verify(x.web(ctx), raw)
+	id, err := found.Verifier(&oidc.Config{ClientID: c.ClientID, SupportedSigningAlgs: algorithms, Now: p.now}).Verify(x.web(ctx), raw)
 	if err != nil || subtle.ConstantTimeCompare([]byte(id.Nonce), []byte(s.Nonce)) != 1 {
 		return nil, errors.New("openid: the ID token is not for this sign-in")
 	}
@@ -163,12 +164,11 @@ func renew(ctx context.Context, c oauth2.Config, resource string, token *oauth2.
 
 // client is writ as a provider knows it.
 func (p *Providers) client(ctx context.Context, issuer string) (*provider, oauth2.Config, error) {
-	at := slices.IndexFunc(p.all, func(x *provider) bool { return x.Issuer == issuer && x.Client.ID != "" })
-	if at < 0 {
+	x := p.named(issuer)
+	if x == nil || x.Client.ID == "" {
 		return nil, oauth2.Config{}, errors.New("openid: nobody signs in at this provider")
 	}
-	x := p.all[at]
-	found, err := x.discover(ctx)
+	found, err := x.discover(ctx, p.now())
 	if err != nil {
 		return nil, oauth2.Config{}, ErrUnavailable
 	}
