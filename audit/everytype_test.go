@@ -42,6 +42,7 @@ func (w *world) rest() {
 	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.put", Args: catalog.SchedulePut{ID: "s", Input: "Sell.", Cron: "0 * * * *"}})
 	w.OK(routertest.Intent{By: w.Gateway, User: "audrey", Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.Act.Client = "token" }, Type: catalog.TypeAuditRead, Args: catalog.AuditRead{Subject: catalog.SubjectPlan(p.ID)}})
 	w.OK(routertest.Intent{By: w.Gateway, Type: "schedule.delete", Args: catalog.ScheduleDelete{ID: "s"}})
+	w.Want(w.Admin(catalog.TypeAdminStop, catalog.AdminStop{Tenant: "default", Agents: []string{"scout"}}), intents.OK)
 	w.Want(w.Admin("grant.revoke", catalog.GrantRevoke{Tenant: "acme", Sub: "eve", Before: "2026-11-20T10:00:02Z"}), intents.OK)
 	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "audrey", Disabled: true, Roles: []string{}}}), intents.OK)
 	w.Want(w.Admin("user.erase", catalog.UserErase{Tenant: "default", UserID: "audrey", Reason: "asked for"}), intents.OK)

@@ -39,7 +39,7 @@ func (o *intent) actsOn(of string) bool {
 			Tenant string `json:"tenant"`
 		}](args)
 		return err != nil || of == "" || state.TargetTenant(actor, a.Tenant) == of
-	case "admin.put", "skill.approve", "grant.revoke", state.TypeRegistryPush:
+	case "admin.put", catalog.TypeAdminStop, "skill.approve", "grant.revoke", state.TypeRegistryPush:
 		var a struct {
 			Tenant string          `json:"tenant"`
 			New    *catalog.Tenant `json:"new_tenant"`

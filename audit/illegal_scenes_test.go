@@ -248,6 +248,8 @@ func scenes() map[string]func(d *dishonest) {
 			d.Want(d.Do(wrong), intents.KeyRole)
 			d.Clock.Move(time.Minute)
 		},
+		// An agent that an operator of the tenant has stopped, who has an API key for others, too.
+		"stopped": func(d *dishonest) { d.stopped() },
 		// An operator whose key makes raw signatures, and an intent of hers.
 		"raw": func(d *dishonest) { d.rawly() },
 		// Ana's grants were revoked.
@@ -466,6 +468,8 @@ func (d *dishonest) legally(scene string) {
 		})
 		d.control(map[string]any{"policy_digest": d.policyDigest(), "policy_revision": 3})
 		d.accepted(d.finds("second", "l"))
+	case "stopped":
+		d.stopsLegally()
 	case "revoked":
 		o := d.finds("with another grant", "")
 		o.By = d.operator

@@ -49,12 +49,12 @@ type UserReply struct {
 	Operator    bool     `json:"operator,omitempty"` // an operator's key is in force under this name
 	May         bool     `json:"may,omitempty"`      // the roles cover the capability
 	SpentBudget string   `json:"spent,omitempty"`    // the model budget that is exhausted; empty: none
-	Stopped     bool     `json:"stopped,omitempty"`  // an operator has stopped everything of the tenant
 	// RevokedBefore voids the user's grants issued earlier; none is issued until then.
 	RevokedBefore time.Time       `json:"revoked_before,omitzero"`
 	Error         string          `json:"error,omitempty"`
-	Agents        []string        `json:"agents,omitempty"` // if requested
-	Skills        json.RawMessage `json:"skills,omitempty"` // []intents.Pin, if requested
+	Agents        []string        `json:"agents,omitempty"`  // if requested
+	Skills        json.RawMessage `json:"skills,omitempty"`  // []intents.Pin, if requested
+	Stopped       json.RawMessage `json:"stopped,omitempty"` // catalog.Stopped of the tenant; absent: nothing is
 }
 
 // SkillAnswersRequest asks on SkillAnswers for the cached answers that serve a user.

@@ -43,6 +43,7 @@ func (g *Gateway) routes() *gin.Engine {
 	r.GET("/v1/me", keyed(g.getMe))
 	r.POST("/v1/grants", keyed(g.postGrant))
 	r.POST("/v1/skills", keyed(g.submits("skill.approve", nil)))
+	r.POST("/v1/stop", keyed(g.submits(catalog.TypeAdminStop, nil)))
 	r.POST("/v1/produce", keyed(g.produce))
 	r.POST("/v1/logs", keyed(g.submits("logs.stream", nil)))
 	r.GET(routeLogs, by(g.getLogs))

@@ -63,6 +63,7 @@ type actor struct {
 	tenant, user, session string
 	keyID                 string // of the API key, or intents.CallerByToken
 	roles                 []string
+	stops                 []catalog.StopOf // that stand in the tenant
 	trace                 string
 	skillKey              secret // for skill servers that get the caller's own
 }
@@ -224,7 +225,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	if err == nil && reply.Operator && a.user != who.key.UserID {
 		err = problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for an operator")
 	}
-	a.roles = reply.Roles
+	a.roles, a.stops = reply.Roles, stoppedIn(reply).Stops()
 	return a, err
 }
 
@@ -364,9 +365,10 @@ func agreed(member, header, fromHeader, fromBody string) (string, error) {
 
 // me is the answer of GET /v1/me.
 type me struct {
-	Tenant string   `json:"tenant_id"`
-	User   string   `json:"user_id"`
-	Roles  []string `json:"roles"`
+	Tenant string           `json:"tenant_id"`
+	User   string           `json:"user_id"`
+	Roles  []string         `json:"roles"`
+	Stops  []catalog.StopOf `json:"stops,omitempty"` // that stand in the tenant
 }
 
 // getMe is GET /v1/me: the user for whom a request with this key acts. With ?capability= it is
@@ -377,7 +379,7 @@ func (g *Gateway) getMe(c *gin.Context, who caller) error {
 	if err == nil && c.Query("capability") != "" {
 		err = g.covers(ctx, a, c.Query("capability"))
 	}
-	return respond(c, me{a.tenant, a.user, a.roles}, err)
+	return respond(c, me{a.tenant, a.user, a.roles, a.stops}, err)
 }
 
 type pacedKey struct{}

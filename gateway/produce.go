@@ -68,9 +68,9 @@ func (g *Gateway) produce(c *gin.Context, who caller) error {
 // tenant that was stopped: no plan exists for this work, so no step is refused for it.
 func (g *Gateway) affords(ctx context.Context, a actor, capability string) error {
 	reply, err := g.covered(ctx, a, capability)
-	if err == nil && reply.Stopped {
-		p := problem.New(intents.PolicyDenied, "", "an operator has stopped everything of the tenant")
-		p.Hint = "try again when an operator has it go on: writ resume"
+	if by := stoppedIn(reply).All; err == nil && by != nil {
+		p := problem.New(intents.PolicyDenied, "", catalog.StopOf{Stop: *by, What: "everything"}.String())
+		p.Hint = "try again when an operator lets it go on: writ resume"
 		return p
 	}
 	if err == nil && reply.SpentBudget != "" {
@@ -79,4 +79,12 @@ func (g *Gateway) affords(ctx context.Context, a actor, capability string) error
 		return p
 	}
 	return err
+}
+
+// stoppedIn is what operators have stopped in the tenant of a user.
+func stoppedIn(reply bus.UserReply) (s catalog.Stopped) {
+	if len(reply.Stopped) > 0 {
+		_ = json.Unmarshal(reply.Stopped, &s) // the router's own
+	}
+	return s
 }

@@ -67,6 +67,11 @@ func (r Requesters) And(who Approver) Requesters {
 	return r
 }
 
+// Include reports whether somebody is one person, for four eyes, with one of the requesters.
+func (r Requesters) Include(a Approver) bool {
+	return slices.ContainsFunc(r.People, func(b Approver) bool { return r.same(a, b) })
+}
+
 // same reports whether two people are one for four eyes: the same user, two who came through one API key, the owner of
 // a key and somebody whom it asserts, or two whom keys of one owner assert.
 func (r Requesters) same(a, b Approver) bool {
@@ -83,7 +88,7 @@ type Approver struct {
 
 // Accepts reports whether somebody may approve under the rule.
 func (h HoldRule) Accepts(a Approver, asked Requesters) bool {
-	if h.FourEyes && slices.ContainsFunc(asked.People, func(b Approver) bool { return asked.same(a, b) }) {
+	if h.FourEyes && asked.Include(a) {
 		return false
 	}
 	return slices.Contains(h.Approvers, a.User) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(a.Roles, r) })

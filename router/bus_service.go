@@ -118,7 +118,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 	if q.Capability != "" && errors.As(r.state.CheckBudget(q.Tenant, q.UserID, r.cfg.Now()), &spent) {
 		reply.SpentBudget = spent.Reason
 	}
-	reply.Stopped = q.Capability != "" && r.state.Stopped(q.Tenant)
+	reply.Stopped = r.state.View().TenantData(q.Tenant)[catalog.KeyStop]
 	if q.Agents {
 		reply.Agents = r.state.AgentsOf(q.Tenant)
 		if len(q.Roles) > 0 {

@@ -269,6 +269,10 @@ func (s *State) APIKey(hash string) (key catalog.APIKey, tenant string, ok bool)
 func (s *State) HasOperator(tenant, user string) bool {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
+	return s.hasOperator(tenant, user)
+}
+
+func (s *State) hasOperator(tenant, user string) bool {
 	for _, k := range s.keys {
 		if k.Role == intents.RoleOperator && k.Tenant == tenant && k.Subject == user && !k.Revoked {
 			return true

@@ -27,6 +27,11 @@ func (d *Directory) Requesters(id string, who intents.Approver, signer string) i
 // CanMeet reports whether the people of a tenant could satisfy a rule that holds an intent:
 // users who may approve, and people whom an API key may name who may approve.
 func (d *Directory) CanMeet(tenant string, rule intents.HoldRule, asked intents.Requesters) bool {
+	return d.canMeet(tenant, CapabilityApprove, rule, asked)
+}
+
+// canMeet is CanMeet of people with a capability.
+func (d *Directory) canMeet(tenant, capability string, rule intents.HoldRule, asked intents.Requesters) bool {
 	t := d.tenants[tenant]
 	if t == nil {
 		return false
@@ -34,7 +39,7 @@ func (d *Directory) CanMeet(tenant string, rule intents.HoldRule, asked intents.
 	var people []intents.Approval
 	enough := func(user, key string, roles []string) bool {
 		who := intents.Approval{UserID: user, Key: key, Roles: roles}
-		if !rule.Accepts(who.Approver(), asked) || !Covers(t.capabilities(roles), CapabilityApprove) {
+		if !rule.Accepts(who.Approver(), asked) || !Covers(t.capabilities(roles), capability) {
 			return false
 		}
 		people = append(people, who)

@@ -72,6 +72,9 @@ func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []m
 
 // misput judges data by the schema of its key. null deletes the data.
 func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
+	if data.Key == catalog.KeyStop {
+		return []mistake{{"/data/key", "is no data that anybody puts: admin.stop changes it", "use writ stop and writ resume"}}
+	}
 	if _, there := t.Data[data.Key]; there && null(data.Value) {
 		return nil
 	}
@@ -106,30 +109,12 @@ func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistak
 		return out
 	}
 	switch data.Key {
-	case "stop":
-		return t.liftsStop(data.Value)
 	case "ttl_max", "max_bytes", "redact":
 		return unknownTypes(data.Value, types)
 	case "approval":
 		return t.unapprovable(data.Value)
 	}
 	return nil
-}
-
-// stop is what an operator has stopped in a tenant, as far as Go asks.
-type stop struct{ All bool }
-
-func stopOf(raw json.RawMessage) (s stop) {
-	_ = json.Unmarshal(raw, &s) // unreadable data denies by itself
-	return s
-}
-
-// liftsStop refuses a stop of some in the place of one of everything: two operators may put theirs at once.
-func (t *tenant) liftsStop(value json.RawMessage) []mistake {
-	if !stopOf(t.Data["stop"]).All || stopOf(value).All {
-		return nil
-	}
-	return []mistake{{"/data/value", "everything of the tenant is stopped, and goes on with this", "if that is meant, first have it go on: writ resume"}}
 }
 
 func null(raw json.RawMessage) bool { return bytes.Equal(bytes.TrimSpace(raw), []byte("null")) }
@@ -226,6 +211,9 @@ func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 			judge("apikey "+k.ID, "apikey revoke "+k.ID, catalog.AdminPut{APIKey: &k})
 		}
 		for _, key := range slices.Sorted(maps.Keys(rows.Data)) {
+			if key == catalog.KeyStop {
+				continue
+			}
 			if few, err := t.tooFew(rows.Data[key]); key == "approval" && few && err == nil {
 				out = append(out, Misput{
 					Tenant: id, Row: "data approval", Pointer: "/data/value", Denies: true,
@@ -238,9 +226,4 @@ func (s *State) Misput(types *catalog.Catalog) (out []Misput) {
 		}
 	}
 	return out
-}
-
-// Stopped reports whether an operator has stopped everything of a tenant.
-func (s *State) Stopped(tenant string) bool {
-	return stopOf(s.View().TenantData(tenant)["stop"]).All
 }

@@ -105,7 +105,7 @@ var allTransitions = []Transition{
 	registryPush, agentGet, agentAsk,
 	schedulePut, scheduleList, scheduleDelete, action,
 	auditRead,
-	keyPut, adminPut, skillApprove, policyPush, grantRevoke, intentResolve, recordErase, userErase,
+	keyPut, adminPut, adminStop, skillApprove, policyPush, grantRevoke, intentResolve, recordErase, userErase,
 }
 
 var transitions = byType(allTransitions)

@@ -11,10 +11,13 @@ import (
 
 var (
 	operators = []intents.Role{intents.RoleOperator}
-	adminRows = []Row{
+	// people of a tenant have the gateway sign these, too
+	administrators = []intents.Role{intents.RoleOperator, intents.RoleGateway}
+	adminRows      = []Row{
 		{Type: "key.put", Title: "Put a root-signed key-set version in force", Capability: "admin:keys", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "admin.put", Title: "Change directory data", Capability: "admin:directory", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
-		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: []intents.Role{intents.RoleOperator, intents.RoleGateway}, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: "skill.approve", Title: "Pin a skill's manifest", Capability: "admin:skills", Signers: administrators, Executor: ExecutorRouter, Effect: Idempotent},
+		{Type: TypeAdminStop, Title: "Stop what a tenant does, or let it go on", Capability: CapabilityStop, Signers: administrators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "policy.push", Title: "Put a policy in force for all tenants", Capability: "admin:policy", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "grant.revoke", Title: "End a user's grants, plans and runs", Capability: "admin:grants", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
 		{Type: "intent.resolve", Title: "Say how an indeterminate intent ended", Capability: "admin:intents", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},

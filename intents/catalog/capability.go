@@ -20,6 +20,9 @@ const RunAgent = "agents:run"
 // capability that names the resource grants it.
 const CapabilityTenantMemory = "memory:write:tenant"
 
+// CapabilityStop lets people stop a tenant, its agents and its skill servers, and let them go on.
+const CapabilityStop = "admin:stop"
+
 // CapabilitiesFor are the capabilities that an intent of a user needs and must declare:
 // declaring one that the user does not have refuses the intent.
 func (r Row) CapabilitiesFor(args json.RawMessage, user string) []string {

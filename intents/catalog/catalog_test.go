@@ -152,6 +152,7 @@ var examples = map[string]example{
 	"usage.report":    {[]any{UsageReport{[]Usage{{Agent: "producer", Model: "openai:m", Calls: 1, InputTokens: 9, OutputTokens: 1}}}}, []any{accepted}},
 	"action":          {[]any{Action{Type: "open_page", Payload: json.RawMessage(`{"page":"/"}`)}, Action{Type: "wave"}}, []any{accepted}},
 	"key.put":         {[]any{KeyPut{KeySet: "e30.e30.AA"}}, []any{accepted}},
+	"admin.stop":      {[]any{AdminStop{Tenant: "default", All: true, Reason: "a leak"}, AdminStop{Agents: []string{"scout"}, Servers: []string{"crm"}}, AdminStop{Resume: true}}, []any{accepted}},
 	"skill.approve":   {[]any{SkillApprove{Tenant: "default", Skill: "feed", Digest: digest, Effect: Pure}, SkillApprove{Skill: "feed", Digest: digest, Effect: Pure, CacheSeconds: 60, Shared: true}}, []any{accepted}},
 	"grant.revoke":    {[]any{GrantRevoke{Tenant: "default", Sub: "ana", Before: "2026-11-20T10:00:00Z"}}, []any{accepted}},
 	"record.erase":    {[]any{RecordErase{IntentID: digest, Position: 7, Parts: []string{ErasesEnvelope, ErasesResult, ErasesBlobs}, Reason: "asked for by the person"}, RecordErase{Tenant: "acme", IntentID: digest, Parts: []string{ErasesResult}, Reason: "r"}}, []any{EraseResult{Accepted: true, Remaining: RemainingCopies([]string{ErasesEnvelope})}}},
@@ -429,7 +430,7 @@ func TestRowsAreSound(t *testing.T) {
 		if r.TTL() <= 0 || r.TTL() > 300*time.Second || r.Run() <= 0 {
 			t.Errorf("%s: ttl %s, run %s", r.Type, r.TTL(), r.Run())
 		}
-		administers := strings.HasPrefix(r.Capability, "admin:") && !slices.Contains([]string{"skill.approve", "registry.push"}, r.Type) // which people of its tenant sign
+		administers := strings.HasPrefix(r.Capability, "admin:") && !slices.Contains([]string{"skill.approve", "registry.push", TypeAdminStop}, r.Type) // which people of its tenant sign
 		if administers != slices.Equal(r.Signers, []intents.Role{intents.RoleOperator}) {
 			t.Errorf("%s: admin intents, and they alone, are for operators only", r.Type)
 		}

@@ -123,12 +123,11 @@ func UnmatchedNames(d *state.State, tenant string, declared []approval.Version, 
 	_ = json.Unmarshal(rows.Data["skills_allow"], &allowed)
 	miss("data approval", intents.Pin.Matches, approval.Skills...)
 	miss("data skills_allow", intents.Pin.Matches, allowed...)
-	var stop struct{ Agents, Servers []string }
-	_ = json.Unmarshal(rows.Data["stop"], &stop) // likewise
-	for _, server := range stop.Servers {
+	stopped := d.Stopped(tenant)
+	for server := range stopped.Servers {
 		miss("data stop", id, server+".*")
 	}
-	for _, name := range stop.Agents {
+	for name := range stopped.Agents {
 		if !slices.Contains(d.AgentsOf(tenant), name) {
 			out = append(out, UnknownName{tenant, "data stop", name, nameAgent})
 		}

@@ -12,12 +12,12 @@ export class Approvals {
     Object.assign(this, { state, edits: new Map() });
   }
 
-  may(tenants, tenant, roles) {
-    return this.state.capabilities(tenants, tenant, roles).some((c) => this.state.covers(c, "runs:approve"));
+  may(tenants, tenant, roles, capability = "runs:approve") {
+    return this.state.capabilities(tenants, tenant, roles).some((c) => this.state.covers(c, capability));
   }
 
-  // canMeet: the people of a tenant could meet a rule.
-  canMeet(tenants, tenant, rule, held) {
+  // canMeet: the people of a tenant who have a capability could meet a rule.
+  canMeet(tenants, tenant, rule, held, capability) {
     const t = tenants.get(tenant);
     const needed = Math.max(rule.count ?? 1, 1);
     const people = [...t.users.values()].filter((u) => !u.disabled).map((u) => ({ user_id: u.user_id, key: "", roles: u.roles }));
@@ -25,7 +25,7 @@ export class Approvals {
       const names = [k.user_id, ...(k.may_assert_user ? [...(rule.approvers ?? []), ...Array.from({ length: needed }, (_, i) => `anybody ${i}`)] : [])];
       people.push(...names.filter((name) => !t.users.has(name)).map((user_id) => ({ user_id, key, roles: k.max_roles })));
     }
-    return this.state.counted(rule, people.filter((p) => this.may(tenants, tenant, p.roles)), held, tenants) >= needed;
+    return this.state.counted(rule, people.filter((p) => this.may(tenants, tenant, p.roles, capability)), held, tenants) >= needed;
   }
 
   // question: people are asked about items that each have their own id, and it waits for them.

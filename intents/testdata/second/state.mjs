@@ -157,7 +157,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), effects: new Map(), data: new Map() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), effects: new Map(), data: new Map(), stopped: new Map() });
   }
 
   change(fn) {
@@ -542,6 +542,9 @@ export class State {
         return this.putKeys(args.key_set, this.keySet.version + 1, digest(this.keySet.token));
       case "admin.put":
         return this.adminPut(o, args, tenant);
+      case "admin.stop":
+        this.ofTenant(o, tenant);
+        return this.stop(o, args, tenant);
       case "skill.approve":
         this.ofTenant(o, tenant);
         must(this.directories.at(-1).tenants.has(tenant), "no such tenant");
@@ -615,6 +618,7 @@ export class State {
       return this.change((tenants) => this.newTenant(tenants, id));
     }
     must(there.has(tenant), "no such tenant");
+    must(args.data?.key !== "stop", "a stop that is put as data");
     this.change((tenants) => {
       const t = tenants.get(tenant);
       if (args.user) t.users.set(args.user.user_id, args.user);
@@ -623,6 +627,30 @@ export class State {
       if (args.api_key) this.putKey(t, args.api_key);
     });
     if (args.user?.disabled) this.plans.endOf(tenant, args.user.user_id);
+  }
+
+  // stop keeps who stopped what first, until somebody else lets it go on.
+  stop(o, args, tenant) {
+    const { tenants } = this.directories.at(-1);
+    must(tenants.has(tenant), "no such tenant");
+    const who = { user_id: o.user_id, key: apiKey(o.claims) };
+    const stopped = new Map(args.resume ? [] : tenants.get(tenant).stopped);
+    if (args.resume) {
+      const t = tenants.get(tenant);
+      const asked = [...t.stopped.values()];
+      const one = (p) => asked.some((a) => this.same(p, a, t));
+      const keyed = ({ user_id }) => [...this.keys.values()].some((k) => k.role === "operator" && !k.revoked && k.tenant === "system" && k.subject === user_id);
+      const others = () =>
+        this.approvals.canMeet(tenants, tenant, { roles: [...t.roles.keys()], four_eyes: true }, { tenant, asked }, "admin:stop") ||
+        [...tenants.get("system").users.values()].some((u) => !u.disabled && this.approvals.may(tenants, "system", u.roles, "admin:stop") && !one({ user_id: u.user_id, key: "" }) && keyed(u));
+      must(!one(who) || !others(), "whoever stopped it lets it go on, though somebody else could");
+    }
+    const names = [...(args.all ? ["all"] : []), ...(args.agents ?? []).map((n) => `agent ${n}`), ...(args.servers ?? []).map((n) => `server ${n}`)];
+    for (const name of names) if (!stopped.has(name)) stopped.set(name, who);
+    for (const kind of ["agent ", "server "]) must([...stopped.keys()].filter((name) => name.startsWith(kind)).length <= 256, "stops too much by name");
+    this.change((changed) => {
+      changed.get(tenant).stopped = stopped;
+    });
   }
 
   putKey(t, key) {

@@ -3,9 +3,9 @@ package writ.authz
 # METADATA
 # description: >-
 #   What the tenant's operators have put down; null says nothing. An admin.put is
-#   judged without it, so that a mistake can be mended.
+#   judged without it, so that a mistake can be mended, and so is an admin.stop.
 put := {key: value |
-	input.intent.type != "admin.put"
+	not input.intent.type in {"admin.put", "admin.stop"}
 	some key, value in data.directory.tenants[input.actor.tenant]
 	value != null
 }
@@ -97,13 +97,19 @@ readable("skills_allow", value) if skill_list(value)
 # description: What is stopped.
 readable("stop", value) if {
 	is_object(value)
-	object.keys(value) - {"all", "agents", "servers", "reason"} == set()
-	is_boolean(object.get(value, "all", false))
-	is_string(object.get(value, "reason", ""))
+	object.keys(value) - {"all", "agents", "servers"} == set()
+	every by in [value[key] | some key in {"all"}] { stop(by) }
 	every key in {"agents", "servers"} {
-		is_array(object.get(value, key, []))
-		every name in object.get(value, key, []) { is_string(name) }
+		every by in object.get(value, key, {}) { stop(by) }
 	}
+}
+
+# METADATA
+# description: Who stopped something.
+stop(by) if {
+	is_string(by.user_id)
+	is_string(by.tenant_id)
+	is_string(by.since)
 }
 
 # METADATA

@@ -11,7 +11,7 @@ wrong := {
 	"python": {"type": "exec_python", "values": ["false", 0, {}]},
 	"redact": {"type": "memory.query", "values": [["email"], {"*": "email"}, {"*": ["mail"]}, {"*": null}]},
 	"skills_allow": {"type": "skill.load", "values": ["outlet_list", [1], {"outlet_list": true}]},
-	"stop": {"type": "memory.query", "values": [true, {"al": true}, {"all": "true"}, {"agents": "scout"}, {"servers": [1]}, {"reason": 1}]},
+	"stop": {"type": "memory.query", "values": [true, {"al": true}, {"all": true}, {"all": {"user_id": "olga"}}, {"agents": "scout"}, {"servers": [1]}, {"agents": {"scout": true}}, {"reason": 1}]},
 	"ttl_max": {"type": "memory.query", "values": [60, {"*": "60"}, ["60"], {"*": null}]},
 }
 
@@ -29,8 +29,10 @@ test_what_cannot_be_read_is_denied if {
 test_a_mistake_can_be_mended if {
 	every key, w in wrong {
 		every value in w.values {
-			deny := authz.deny with input as typed("admin.put") with data.directory as directory({key: value})
-			deny == set()
+			every type in {"admin.put", "admin.stop"} {
+				deny := authz.deny with input as typed(type) with data.directory as directory({key: value})
+				deny == set()
+			}
 		}
 	}
 }
