@@ -151,6 +151,9 @@ func (c *conversation) abandon(ctx context.Context, cause error) error {
 	if refused, ok := errors.AsType[*IntentError](cause); ok && refused.Answer.Code == intents.RateLimited { // no further model requests
 		reason, c.modelsOff = refused.Answer.Reason, true
 	}
+	if halted := (*haltedError)(nil); errors.As(cause, &halted) {
+		reason, c.modelsOff = halted.why, true
+	}
 	c.modelsOff = c.modelsOff || reason == internalError
 	err := c.fail(ctx, reason, reason)
 	if err != nil {

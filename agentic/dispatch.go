@@ -50,11 +50,17 @@ func (d *dispatch) serve(ctx context.Context, s bus.Service, ready chan<- struct
 	return d.cfg.Bus.Serve(ctx, s, ready)
 }
 
-// findRun returns the driver of a plan, if this process runs it, and stops it if the plan is cancelled.
+// findRun returns the driver of a plan, if this process runs it, and stops it if the plan is cancelled
+// or an operator has stopped it.
 func (d *dispatch) findRun(ctx context.Context, data []byte) []byte {
 	var asked bus.FindRunRequest
 	if json.Unmarshal(data, &asked) != nil {
 		return nil
+	}
+	for _, plan := range asked.Plans {
+		if driver, ok := d.grants.driverOf(plan); ok {
+			d.grants.take(ctx, bus.FreshGrant{PlanID: plan, Driver: driver, Why: asked.Why})
+		}
 	}
 	driver, ok := d.grants.driverOf(asked.PlanID)
 	if !ok {
@@ -93,7 +99,13 @@ func (d *dispatch) run(ctx context.Context, h bus.PlanDispatch) {
 	defer unfollow()
 	ctx = model.Showing(ctx, r.showRequest)
 	err := r.Work(ctx)
-	if cause := context.Cause(ctx); errors.Is(cause, errStopped) {
+	cause := context.Cause(ctx)
+	if halted := (*haltedError)(nil); errors.As(cause, &halted) {
+		ctx = context.WithoutCancel(ctx)
+		if err != nil {
+			err = halted
+		}
+	} else if errors.Is(cause, errStopped) {
 		r.frame(bus.FrameError, bus.ErrorData{Code: string(intents.Cancelled), Reason: cause.Error()})
 		r.frame(bus.FrameDone, bus.DoneData{PlanID: h.PlanID, Status: string(catalog.PlanFailed)})
 		r.turn.Grant = r.submitter.grantOf(r.turn)

@@ -31,6 +31,12 @@ func newRenewals() *renewals { return &renewals{bearers: make(map[*Submitter]bea
 // errStopped ends the work for a plan that was cancelled.
 var errStopped = errors.New("stopped")
 
+// haltedError ends the work for a plan that an operator has stopped, and that is closed.
+type haltedError struct{ why string }
+
+func (e *haltedError) Error() string { return e.why }
+func (e *haltedError) Unwrap() error { return errStopped }
+
 // follow gives a submitter every fresh grant of its turn until stop is called. The context of its
 // work ends, with errStopped, when the plan is cancelled.
 func (r *renewals) follow(ctx context.Context, t Turn, s *Submitter, patched chan struct{}) (_ context.Context, stop func()) {
@@ -59,7 +65,10 @@ func (r *renewals) take(_ context.Context, g bus.FreshGrant) bus.FreshGrantReply
 		if g.Grant != "" {
 			s.Refresh(g.Grant)
 		}
-		if g.StoppedBy != "" {
+		switch {
+		case g.Why != "":
+			b.stop(&haltedError{g.Why})
+		case g.StoppedBy != "":
 			b.stop(fmt.Errorf("%w by %s", errStopped, g.StoppedBy))
 		}
 		reply.Accepted = reply.Accepted || !g.Patched || b.patched != nil

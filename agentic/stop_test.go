@@ -6,6 +6,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"strings"
 	"testing"
 	"time"
 
@@ -79,6 +80,45 @@ func TestStopEndsRequest(t *testing.T) {
 				t.Errorf("after the stop: %v", types(all[before:]))
 			}
 		})
+	}
+}
+
+// TestHaltEndsRequest: when an operator stops a tenant, the request to the model is cancelled at once,
+// and the plan is closed with the reason, by no model.
+func TestHaltEndsRequest(t *testing.T) {
+	t.Parallel()
+	asked, cancelled := make(chan struct{}, 10), make(chan struct{}, 10)
+	srv := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		_, _ = io.Copy(io.Discard, r.Body)
+		w.Header().Set("Content-Type", "text/event-stream")
+		_ = http.NewResponseController(w).Flush()
+		asked <- struct{}{}
+		<-r.Context().Done()
+		cancelled <- struct{}{}
+	}))
+	t.Cleanup(srv.Close)
+	remote, err := model.NewOpenAI(model.OpenAIConfig{BaseURL: srv.URL, Model: "m"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := newCore(t)
+	managed(c)
+	layer(c, &then{says(nil), remote}, allRoles...)
+	dispatchTurn(c)
+	<-asked
+	const why = "olga stopped everything at 2026-11-20T10:00:00.000Z: a leak"
+	began := time.Now()
+	go func() { // nobody replies
+		_, _ = c.connect(natsserver.Gateway).Request(t.Context(), bus.FindRun("manager"), marshal(bus.FindRunRequest{Plans: []string{"plan_other", theTurn.PlanID}, Why: why}))
+	}()
+	<-cancelled
+	if took := time.Since(began); took > 2*time.Second {
+		t.Errorf("the request went on for %s", took)
+	}
+	frames := shown(c)
+	said := dataOf[bus.ErrorData](t, frames[len(frames)-2]).Reason
+	if end := closed(c); end.Status != string(catalog.PlanFailed) || end.Failure == nil || end.Failure.Reason != why || !strings.Contains(said, why) || len(asked) > 0 {
+		t.Errorf("%+v, %q, %d further requests", end, said, len(asked))
 	}
 }
 

@@ -49,6 +49,8 @@ type FreshGrant struct {
 	Patched bool   `json:"patched,omitempty"` // instead of a grant: the graph of the run has changed
 	// StoppedBy, instead of a grant, names who has cancelled the plan: the work ends at once.
 	StoppedBy string `json:"stopped_by,omitempty"`
+	// Why, instead of a grant, says why the work ends at once and the plan is closed.
+	Why string `json:"why,omitempty"`
 }
 
 // FreshGrantReply says whether the process works for that driver.
@@ -61,6 +63,10 @@ type FindRunRequest struct {
 	PlanID string `json:"plan_id"`
 	// StoppedBy names who has cancelled the plan: the process ends its work at once.
 	StoppedBy string `json:"stopped_by,omitempty"`
+	// Plans, instead of a plan, are those of which each process ends its own at once and closes them,
+	// because of Why. Nobody replies.
+	Plans []string `json:"plans,omitempty"`
+	Why   string   `json:"why,omitempty"`
 }
 
 // FindRunReply is the answer of the process that does. The others send no reply.

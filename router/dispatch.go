@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -89,14 +90,35 @@ func (r *Router) carryOut(ctx context.Context, x *execution) {
 // stopTime bounds the wait for the process that runs a plan.
 const stopTime = time.Second
 
-// tellStopped has the process that runs a cancelled plan end its work at once, requests to models
-// included. Without an answer no process runs it, or its next intent is refused.
+// tellStopped has the processes that run a cancelled plan, or plans that an operator has stopped, end
+// their work at once, requests to models included. Without an answer no process runs it, or its next
+// intent is refused.
 func (r *Router) tellStopped(ctx context.Context, d *decision) {
-	if d.env.Type() != state.TypeCancel {
-		return
+	switch d.env.Type() {
+	case state.TypeCancel:
+		r.tell(ctx, bus.FindRunRequest{PlanID: d.env.StringArg("plan_id"), StoppedBy: d.env.Principal().UserID}, intents.RoleManager, intents.RoleWorkflow)
+	case catalog.TypeAdminStop:
+		var a catalog.AdminStop
+		if json.Unmarshal(d.env.Args(), &a) != nil || a.Resume {
+			return
+		}
+		tenant := state.TargetTenant(d.env.Principal().Tenant, a.Tenant)
+		var why []string
+		for _, s := range r.state.Stopped(tenant).Stops() {
+			why = append(why, s.String())
+		}
+		for plans := range slices.Chunk(r.state.PlansToStop(tenant, a.All, a.Agents), plansAtOnce) {
+			r.tell(ctx, bus.FindRunRequest{Plans: plans, Why: strings.Join(why, "; ")}, intents.RoleManager)
+		}
 	}
-	msg, _ := json.Marshal(bus.FindRunRequest{PlanID: d.env.StringArg("plan_id"), StoppedBy: d.env.Principal().UserID}) // plain data
-	for _, role := range []intents.Role{intents.RoleManager, intents.RoleWorkflow} {
+}
+
+// plansAtOnce bounds a message.
+const plansAtOnce = 4096
+
+func (r *Router) tell(ctx context.Context, what bus.FindRunRequest, roles ...intents.Role) {
+	msg, _ := json.Marshal(what) // plain data
+	for _, role := range roles {
 		r.running.Go(func() {
 			ctx, cancel := context.WithTimeout(clock.Lasting(ctx), stopTime)
 			defer cancel()

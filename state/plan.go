@@ -320,6 +320,18 @@ func (s *State) openPlansOf(tenant, user string) []*plan {
 	return out
 }
 
+// PlansToStop lists the open plans of a tenant: all, or those of agents.
+func (s *State) PlansToStop(tenant string, all bool, agents []string) (plans []string) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	for p := range s.open {
+		if p.View.TenantID == tenant && (all || slices.Contains(agents, p.View.Agent)) {
+			plans = append(plans, p.View.PlanID)
+		}
+	}
+	return plans
+}
+
 // writesOfUser lists what changes when a user's open plans end.
 func (v *View) writesOfUser(tenant, user string) []storage.Subject {
 	var out []storage.Subject
