@@ -135,6 +135,8 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/plans":                 {"plans", c.plans},
 		"GET /console/plans/{id}":            {"plan", c.plan},
 		"GET /console/plans/{id}/events":     {"", c.planEvents},
+		"POST /console/plans/{id}/cancel":    {"", c.cancelPlan},
+		"POST /console/plans/{id}/replay":    {"", c.replayRun},
 		"GET /console/intents/{id}":          {"intent", c.intent},
 		"GET /console/intents/{id}/proof":    {"", c.proof},
 		"GET /console/approvals":             {"approvals", c.approvals},

@@ -283,7 +283,7 @@ func TestGraph(t *testing.T) {
 		{PlanStep: catalog.PlanStep{Step: 4, Task: strings.Repeat("d", 50)}},
 	}}
 	g := graphOf(v)
-	if len(g.Boxes) != 4 || len(g.Lines) != 3 || g.Boxes[0].X != g.Boxes[1].X || g.Boxes[0].Y == g.Boxes[1].Y || g.Boxes[2].X <= g.Boxes[1].X || g.Boxes[3].X <= g.Boxes[2].X {
+	if len(g.Boxes) != 4 || len(g.Arrows) != 3 || g.Boxes[0].X != g.Boxes[1].X || g.Boxes[0].Y == g.Boxes[1].Y || g.Boxes[2].X <= g.Boxes[1].X || g.Boxes[3].X <= g.Boxes[2].X {
 		t.Errorf("%+v", g)
 	}
 	v.Steps[0].After = []int{3} // no plan has a circle

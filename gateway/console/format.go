@@ -14,7 +14,7 @@ import (
 )
 
 // functions are those of the templates.
-var functions = template.FuncMap{"short": short, "brief": brief, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "brief": brief, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
 
 // short returns a digest or id shortened to what people need to distinguish it.
 func short(id string) string {
@@ -45,13 +45,7 @@ func when(v any) template.HTML {
 }
 
 // brief is the beginning of a document in one line.
-func brief(raw json.RawMessage) string {
-	r := []rune(shown(string(visible.JSON(raw))))
-	if len(r) > maxBrief {
-		return string(r[:maxBrief]) + "…"
-	}
-	return string(r)
-}
+func brief(raw json.RawMessage) string { return cut(shown(string(visible.JSON(raw))), maxBrief) }
 
 const maxBrief = 200
 

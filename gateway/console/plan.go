@@ -1,13 +1,14 @@
 package console
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"slices"
-	"strconv"
+	"time"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -30,21 +31,62 @@ func (c *Console) plans(q *request) (any, error) {
 	return out, err
 }
 
-// planPage is a plan with its graph, timeline and intents.
+// planPage is a plan with its graph, the times of its steps, its timeline and intents.
 type planPage struct {
 	catalog.PlanView
-	Graph  graph
-	Events []event
-	List   intentList
+	Says       string // how it stands
+	Graph      graph
+	Waterfall  waterfall
+	Rows       []stepRow
+	Events     []event
+	MoreEvents int // that the page leaves out
+	List       intentList
+	MayCancel  bool
+	MayReplay  bool
+}
+
+// says is how a plan stands, in words.
+var says = map[catalog.PlanStatus]string{
+	catalog.PlanPending: "It waits to be planned.", catalog.PlanPlanning: "It is being planned.", catalog.PlanExecuting: "It is being carried out.",
+	catalog.PlanReplanning: "A step failed, and the rest is being planned anew.", catalog.PlanComplete: "It is done.", catalog.PlanFailed: "It failed.",
+	catalog.PlanNeedsInput: "It has ended with a question to its user.",
+}
+
+// stepStands is how a step stands, in words.
+func stepStands(s catalog.StepStatus) string {
+	switch s {
+	case catalog.StepPending:
+		return "not begun"
+	case catalog.StepPendingApproval:
+		return "waits for people"
+	case catalog.StepInsufficient:
+		return "without a result"
+	default:
+		return string(s)
+	}
+}
+
+// stepRow is a step with what people want to know of it.
+type stepRow struct {
+	catalog.StepView
+	After        []string // the steps that it waits for, with the conditions of a run
+	Took, Waited string   // the latter for people
 }
 
 // event of a plan's timeline.
 type event struct {
-	Type    string          `json:"event_type"`
-	At      string          `json:"ts"`
-	TaskID  string          `json:"task_id"`
-	Payload json.RawMessage `json:"payload"`
+	Type     string          `json:"event_type"`
+	At       time.Time       `json:"ts"`
+	TaskID   string          `json:"task_id"`
+	IntentID string          `json:"intent_id"`
+	Payload  json.RawMessage `json:"payload"`
 }
+
+// Bounds of the timeline on a page.
+const (
+	maxEvents     = 100
+	maxEventBytes = 12 << 10
+)
 
 func (c *Console) plan(q *request) (any, error) {
 	var p planPage
@@ -59,10 +101,67 @@ func (c *Console) plan(q *request) (any, error) {
 	if err := q.get(at+"/trace", &trace); err != nil {
 		return nil, err
 	}
-	p.Events, p.Graph = trace.Events, graphOf(p.PlanView)
+	end := c.Now()
+	if p.CompletedAt != nil {
+		end = *p.CompletedAt
+	}
+	people := waitsForPeople(trace.Events, end)
+	p.Says, p.Graph, p.Waterfall = says[p.Status], graphOf(p.PlanView), waterfallOf(p.PlanView, people, end)
+	for i, s := range p.Steps {
+		row := stepRow{StepView: s}
+		for _, w := range waits(p.PlanView, i) {
+			row.After = append(row.After, w.String())
+		}
+		if s.StartedAt != nil {
+			row.Took = lasted(s.StartedAt.Sub(*cmp.Or(s.FinishedAt, &end)).Abs())
+		}
+		if d := people.of(s.Step); d > 0 {
+			row.Waited = lasted(d)
+		}
+		p.Rows = append(p.Rows, row)
+	}
+	size := 0
+	for i, e := range trace.Events {
+		if size += len(e.Payload); i == maxEvents || size > maxEventBytes {
+			p.MoreEvents = len(trace.Events) - i
+			break
+		}
+		p.Events = append(p.Events, e)
+	}
+	if own := p.UserID == q.s.User; own && !p.Status.Ended() {
+		row, _ := catalog.Builtin().Lookup("cancel")
+		p.MayCancel = q.may(row.Capability) == nil
+	} else if own && p.Run != nil {
+		p.MayReplay = q.may(catalog.ReplayRuns) == nil
+	}
 	var err error
 	p.List, err = q.intents(filter{"plan_id": id})
 	return p, err
+}
+
+// cancelPlan and replayRun are what the buttons of the page do.
+func (c *Console) cancelPlan(q *request) (any, error) {
+	id := q.PathValue("id")
+	if err := q.c.ask(q.Context(), q.s.credentials, http.MethodDelete, "/agent/plans/"+url.PathEscape(id), nil, nil); err != nil {
+		return nil, err
+	}
+	return q.see("/console/plans/"+id, "You cancelled the plan.")
+}
+
+func (c *Console) replayRun(q *request) (any, error) {
+	var out struct {
+		PlanID   string        `json:"plan_id"`
+		IntentID string        `json:"intent_id"`
+		Approval *bus.Approval `json:"approval"`
+	}
+	body := map[string]string{"from_node": q.PostFormValue("from_node"), "mode": q.PostFormValue("mode")}
+	if err := q.post("/v1/runs/"+url.PathEscape(q.PathValue("id"))+"/replay", body, &out); err != nil {
+		return nil, err
+	}
+	if out.Approval != nil {
+		return q.see("/console/intents/"+out.IntentID, "The replay waits for people.")
+	}
+	return q.see("/console/plans/"+out.PlanID, "This is the replay.")
 }
 
 // planEvents is the stream of a plan's frames, for the progress of its calls. It ends after some
@@ -80,93 +179,4 @@ func (c *Console) planEvents(q *request) (any, error) {
 		return nil, err
 	}
 	return nil, errDone
-}
-
-// graph is a plan as boxes and lines, one column for each depth.
-type graph struct {
-	Width, Height int
-	Boxes         []box
-	Lines         []line
-}
-
-type box struct {
-	X, Y, TextX, TextY, StatusY int
-	Label, Status               string
-}
-
-type line struct{ X1, Y1, X2, Y2 int }
-
-// Sizes of the graph, in units of the picture.
-const (
-	boxWidth, boxHeight = 170, 52
-	gapX, gapY          = 50, 16
-	maxLabel            = 20
-)
-
-// waits returns the numbers of the steps that a step waits for.
-func waits(v catalog.PlanView, i int) (out []int) {
-	s := v.Steps[i]
-	if v.Run != nil {
-		for _, e := range v.Run.Edges {
-			if e.To == s.ID {
-				if j := slices.IndexFunc(v.Steps, func(x catalog.StepView) bool { return x.ID == e.From }); j >= 0 {
-					out = append(out, v.Steps[j].Step)
-				}
-			}
-		}
-		return out
-	}
-	out = append(append(out, s.After...), s.Inputs...)
-	if s.InputFromStep > 0 {
-		out = append(out, s.InputFromStep)
-	}
-	if len(s.After) == 0 && !s.Parallel && i > 0 {
-		out = append(out, v.Steps[i-1].Step)
-	}
-	slices.Sort(out)
-	return slices.Compact(out)
-}
-
-// graphOf places each step to the right of all that it waits for. A cycle, which no plan has,
-// would be drawn as found.
-func graphOf(v catalog.PlanView) (g graph) {
-	depth, row := map[int]int{}, map[int]int{}
-	for range v.Steps { // a step's depth is final when those before it are
-		moved := false
-		for i, s := range v.Steps {
-			for _, n := range waits(v, i) {
-				if n != s.Step && depth[n]+1 > depth[s.Step] && depth[n] < len(v.Steps) {
-					depth[s.Step], moved = depth[n]+1, true
-				}
-			}
-		}
-		if !moved {
-			break
-		}
-	}
-	at := map[int]box{}
-	for _, s := range v.Steps {
-		d := depth[s.Step]
-		label := s.ID
-		if label == "" {
-			label = s.Task
-		}
-		if r := []rune(label); len(r) > maxLabel {
-			label = string(r[:maxLabel-1]) + "…"
-		}
-		x, y := d*(boxWidth+gapX)+1, row[d]*(boxHeight+gapY)+1
-		row[d]++
-		b := box{x, y, x + 8, y + 21, y + 41, strconv.Itoa(s.Step) + " " + label, string(s.Status)}
-		at[s.Step], g.Boxes = b, append(g.Boxes, b)
-		g.Width, g.Height = max(g.Width, x+boxWidth+1), max(g.Height, y+boxHeight+1)
-	}
-	for i, s := range v.Steps {
-		for _, n := range waits(v, i) {
-			if from, ok := at[n]; ok {
-				to := at[s.Step]
-				g.Lines = append(g.Lines, line{from.X + boxWidth, from.Y + boxHeight/2, to.X, to.Y + boxHeight/2})
-			}
-		}
-	}
-	return g
 }

@@ -21,21 +21,23 @@ import (
 func TestIntegrationConsole(t *testing.T) {
 	t.Parallel()
 	shop := serveShop(t)
-	s := start(t, setup{Skills: []string{shop.url}})
+	l := serveLab(t, nil)
+	s := start(t, setup{Skills: []string{shop.url, l.skills}, Agents: registryDir(t, map[string]string{"workflows/branches.yaml": branches})})
 	boss := s.addPerson("default", "boss", "user", "auditor", "approver", "admin")
 	s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "boss", Roles: []string{"user", "auditor", "approver", "admin"}}})
 	done := s.ask(boss, openInBerlin)
 
 	// Somebody else's intent is pending approval, and an earlier version of the skill is the
 	// approved one.
-	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["outlet_list"]}`)}})
+	ben, _, una := s.holds(`outlet_list","lab.notify`)
 	held := s.hold(s.as("ana"), openInBerlin)
+	run, waiting := s.ranBranches(boss, ben), s.startRun(boss, "branches", map[string]any{"first": 3})
+	s.runUntil(boss, waiting, "it waits", waits("thank"))
 	changed := s.pinAnother("order_list")
-	una := s.addPerson("default", "una", "user")
 	_, refused := s.call(una, http.MethodPost, "/v1/skills", catalog.SkillApprove{Skill: changed, Digest: intents.Digest(nil), Effect: catalog.Pure}, nil)
 
 	given, err := json.Marshal(map[string]string{
-		"url": s.url, "key": boss.key, "plan": done.PlanID, "held": held.Approval.IntentID, "skill": changed, "refused": refused.IntentID, "pictures": os.Getenv("WRIT_CONSOLE_PICTURES"),
+		"url": s.url, "key": boss.key, "plan": done.PlanID, "held": held.Approval.IntentID, "skill": changed, "refused": refused.IntentID, "run": run, "waiting": waiting, "pictures": os.Getenv("WRIT_CONSOLE_PICTURES"),
 	})
 	if err != nil {
 		t.Fatal(err)
@@ -47,12 +49,12 @@ func TestIntegrationConsole(t *testing.T) {
 		t.Fatal(err)
 	}
 	var got struct {
-		Violations, Errors           []string
-		Pages                        int
-		Approved, Manifest, Verified string
-		Chain                        []string
-		Live, Diff, Tree, Phone      bool
-		Cookie                       []any
+		Violations, Errors                      []string
+		Pages                                   int
+		Approved, Manifest, Verified, Cancelled string
+		Chain                                   []string
+		Live, Diff, Tree, Phone                 bool
+		Cookie                                  []any
 	}
 	if err := json.Unmarshal(raw, &got); err != nil {
 		t.Fatalf("%s: %v", raw, err)
@@ -66,6 +68,9 @@ func TestIntegrationConsole(t *testing.T) {
 	}
 	if chain := strings.Join(got.Chain, ", "); chain != "Asked by, Signed by, Rule, Decided by, Carried out by, Proof" {
 		t.Errorf("the chain of an intent: %s", chain)
+	}
+	if got.Cancelled != "You cancelled the plan." {
+		t.Errorf("a plan is cancelled: %s", got.Cancelled)
 	}
 	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {
 		t.Errorf("the cookie: %v", got.Cookie)

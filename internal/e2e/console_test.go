@@ -320,3 +320,74 @@ func (s *system) pinAnother(tool string) string {
 	s.t.Fatalf("no skill %s", tool)
 	return ""
 }
+
+// branches is a run with conditions, whose last node waits for people.
+const branches = `workflow_id: branches
+version: "1"
+description: Fetches counts, adds them up and tells people of the total, if there is one.
+inputs: {type: object, properties: {first: {type: integer}}, required: [first]}
+nodes:
+  - {id: fetch, type: function, fn: lab.fetch, inputs: {first: "${inputs.first}"}}
+  - id: sum
+    type: python
+    fn: |
+      import json
+      print(json.dumps({"total": sum(json.load(open(input_file))["counts"])}))
+    inputs: {counts: "${nodes.fetch.outputs.counts}"}
+  - {id: thank, type: function, fn: lab.notify, inputs: {text: "${nodes.sum.outputs.total}"}}
+  - {id: alarm, type: function, fn: lab.notify, inputs: {text: "there is nothing"}}
+edges:
+  - {from: fetch, to: sum}
+  - {from: sum, to: thank, condition: "nodes.sum.outputs.total > 0"}
+  - {from: sum, to: alarm, condition: "nodes.sum.outputs.total == 0"}
+`
+
+// ranBranches runs branches for somebody, and another person approves its last node.
+func (s *system) ranBranches(who, approver person) string {
+	s.t.Helper()
+	id := s.startRun(who, "branches", map[string]any{"first": 3})
+	s.runUntil(who, id, "it waits", waits("thank"))
+	for _, held := range s.inbox(approver) {
+		if held.PlanID == id {
+			if _, p := s.decide(approver, held.IntentID, catalog.DecisionApprove, ""); p.Code != "" {
+				s.t.Fatalf("%+v", p)
+			}
+		}
+	}
+	if v := s.runUntil(who, id, "it ends", ended); v.Status != catalog.PlanComplete {
+		s.t.Fatalf("%v %+v", nodes(v), v.Failure)
+	}
+	return id
+}
+
+// TestConsolePlan: the page of a run has its conditions and how long it waited for people; its user
+// replays it and cancels another one there, and nobody else is offered that.
+func TestConsolePlan(t *testing.T) {
+	t.Parallel()
+	l := serveLab(t, nil)
+	s := start(t, setup{Skills: []string{l.skills}, Agents: registryDir(t, map[string]string{"workflows/branches.yaml": branches})})
+	ben, _, _ := s.holds("lab.notify")
+	ana, audrey := s.as("ana"), s.addPerson("default", "audrey", "auditor")
+	id := s.ranBranches(ana, ben)
+	a, b := s.at(ana), s.at(audrey)
+	p := a.open("/console/plans/" + id)
+	p.shows(t, "It is done.", "2 if nodes.sum.outputs.total > 0", "2 if nodes.sum.outputs.total == 0 (it is not so)", "Replay this run", "Hatched")
+	if m := regexp.MustCompile(`<tr id="step-3">.*<td class="number">[0-9.]+m?s</td><td class="number">[0-9.]+m?s</td></tr>`).FindString(p.text); m == "" || !strings.Contains(p.text, `class="hatch"`) {
+		t.Errorf("no wait for people:\n%s", p.text)
+	}
+	other := b.open("/console/plans/" + id)
+	other.shows(t, "It is done.")
+	if strings.Contains(other.text, "Replay this run") {
+		t.Error("an auditor is offered to replay another user's run")
+	}
+	at := "/console/plans/" + id + "/replay"
+	if p := b.send(at, url.Values{"csrf": {other.csrf()}, "from_node": {"sum"}, "mode": {"freeze"}}); p.status != http.StatusForbidden && p.status != http.StatusNotFound {
+		t.Errorf("an auditor replays another user's run: %d\n%s", p.status, p.text)
+	}
+	a.send(at, url.Values{"csrf": {p.csrf()}, "from_node": {"sum"}, "mode": {"freeze"}}).shows(t, "This is the replay.", "which repeats")
+	open := s.startRun(ana, "branches", map[string]any{"first": 3})
+	s.runUntil(ana, open, "it waits", waits("thank"))
+	p = a.open("/console/plans/" + open)
+	p.shows(t, "Cancel this plan", "It is being carried out.")
+	a.send("/console/plans/"+open+"/cancel", url.Values{"csrf": {p.csrf()}}).shows(t, "You cancelled the plan.", "It failed.")
+}

@@ -5,7 +5,7 @@ import chromium from "@sparticuz/chromium";
 import axe from "axe-core";
 import { chromium as browsers } from "playwright-core";
 
-const { url, key, plan, held, refused, skill, pictures } = JSON.parse(process.argv[2]);
+const { url, key, plan, held, refused, run, waiting, skill, pictures } = JSON.parse(process.argv[2]);
 const found = { violations: [], errors: [], pages: 0 };
 const browser = await browsers.launch({
   executablePath: await chromium.executablePath(), headless: true,
@@ -20,6 +20,8 @@ page.on("pageerror", (e) => found.errors.push(String(e)));
 // look has axe judge the page, in both colour schemes.
 async function look(name) {
   found.pages++;
+  const size = (await page.content()).length;
+  if (size > 60 << 10) found.violations.push(`${name}: the page has ${size} characters`);
   for (const colorScheme of ["dark", "light"]) {
     await page.emulateMedia({ colorScheme });
     await page.evaluate(axe.source);
@@ -46,7 +48,7 @@ async function press(selector) {
 }
 
 const open = (path) => page.goto(url + path);
-const said = () => page.textContent("[role=status]");
+const said = () => page.textContent(".said");
 
 await open("/console/approvals");
 await look("login");
@@ -61,6 +63,15 @@ for (const [name, query] of [["record_narrow", "verdict=allow&type=plan.open"], 
   await open(`/console/record?${query}`);
   await look(name);
 }
+
+await open(`/console/plans/${run}`);
+await look("run");
+await open(`/console/plans/${waiting}`);
+await look("run_waits");
+await to("details:has(form[action$=cancel]) > summary");
+await page.keyboard.press("Enter");
+await press("form[action$=cancel] button");
+found.cancelled = await said();
 
 const second = await context.newPage();
 await second.goto(`${url}/console/now`);
