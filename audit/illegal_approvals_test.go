@@ -34,7 +34,17 @@ func (d *dishonest) questioned() {
 	d.Clock.Move(time.Second)
 }
 
-// edited is the same, after ben has made another question of it, and the next task has begun.
+// alone begins a log with a call that waits for ana, who asked for it and is alone.
+func (d *dishonest) alone() {
+	d.Helper()
+	d.begun("feed")
+	d.Want(d.Admin("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["feed"]}`)}}), intents.OK)
+	d.start()
+	d.held = d.Want(d.Do(d.task.CallIntent("feed", `{}`)), intents.ApprovalRequired)
+	d.Clock.Move(time.Second)
+}
+
+// edited is a question as above, after ben has made another question of it, and the next task has begun.
 func (d *dishonest) edited() {
 	d.Helper()
 	d.questioned()
@@ -181,6 +191,14 @@ var approvalMisdeeds = []misdeed{
 		_, by, yes := d.says(d.editsCall(`{"n":1}`))
 		d.ends(held, intents.Failed, intents.Changed)
 		return d.released(d.callHeld(`{"n":1}`, "ben", "cleo"), by, yes)
+	}},
+	{"approved-by-a-key-of-programs", "alone", "hitl.approve: by one whom a rule of the hold accepts", "in person", func(d *dishonest) int64 {
+		d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: "programs", Hash: intents.Digest([]byte("programs")), UserID: "ana", MaxRoles: []string{"approver"},
+		}}})
+		position, by, ana := d.says(routertest.Intent{User: "ana", Roles: []string{"approver"}, Grant: through("programs")})
+		d.released(*d.held.Position, by, ana)
+		return position
 	}},
 	{"edited-by-unnamed-approver", "questioned", "hitl.approve: by one whom a rule of the hold accepts", "may approve", func(d *dishonest) int64 {
 		o := d.edits("frank", other)

@@ -111,6 +111,14 @@ var directoryMisdeeds = []misdeed{
 	{"roles-beyond-grant", "directory", "every intent: roles are those of the grant that the directory gives too", "roles", func(d *dishonest) int64 {
 		return d.accepted(d.finds("as admin", ""), func(a *appended) { a.inputs.Roles = []string{"user", "admin"} })
 	}},
+	{"alone-anew", "directory", "admin.put: only a genesis says who is alone", "decided at the first start", func(d *dishonest) int64 {
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "alone", Value: json.RawMessage(`"ana"`)}}})
+	}},
+	{"api-key-of-one-that-asserts", "directory", "admin.put: a key of one person in the console and terminals is no program's", "asserts nobody", func(d *dishonest) int64 {
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: "x", Hash: intents.Digest([]byte("x")), UserID: "ana", MaxRoles: []string{}, MayAssertUser: true, InPerson: true,
+		}}})
+	}},
 	{"api-key-twice", "directory", "admin.put: of the API keys of a tenant each has its own id", "has this id", func(d *dishonest) int64 {
 		key := func(text string) routertest.Intent {
 			k := catalog.APIKey{ID: "k2", Hash: intents.Digest([]byte(text)), UserID: "ana", MaxRoles: []string{"user"}}

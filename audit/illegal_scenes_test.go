@@ -25,6 +25,8 @@ func scenes() map[string]func(d *dishonest) {
 		"agent-stepping": func(d *dishonest) { d.stepping() },
 		// A plan that has used tokens, of a tenant with budgets.
 		"budgeted": func(d *dishonest) { d.budgeted() },
+		// A call that waits for the one person of the tenant, who asked for it.
+		"alone": func(d *dishonest) { d.alone() },
 		// A skill server that has failed, a call of it that was refused, and one that waits for people.
 		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
@@ -273,7 +275,11 @@ func scenes() map[string]func(d *dishonest) {
 func play(t *testing.T, scene string) *dishonest {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 12)
-	d := &dishonest{world: newWorld(t)}
+	var begin []state.GenesisData
+	if scene == "alone" {
+		begin = append(begin, state.Alone("default", "ana"))
+	}
+	d := &dishonest{world: newWorld(t, begin...)}
 	scenes()[scene](d)
 	d.records = slice(d.Records())
 	return d
@@ -367,6 +373,9 @@ func (d *dishonest) legally(scene string) {
 		d.patchesLegally()
 	case "remote":
 		d.helpsLegally()
+	case "alone":
+		_, by, ana := d.says(routertest.Intent{User: "ana", Roles: []string{"approver"}})
+		d.released(*d.held.Position, by, ana)
 	case "questioned", "edited":
 		d.answersLegally(scene)
 	case "client":

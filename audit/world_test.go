@@ -19,6 +19,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/testing/routertest"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/state"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/ledger"
 )
@@ -56,10 +57,10 @@ func (b blobs) Fetch(ctx context.Context, tenant, ref string) (io.ReadCloser, in
 }
 
 // newWorld is a log whose key set has a ledger key from its second version on.
-func newWorld(t testing.TB) *world {
+func newWorld(t testing.TB, begin ...state.GenesisData) *world {
 	t.Helper()
 	held := kept{}
-	w := worldOf(routertest.New(t, routertest.Options{Blobs: blobs{routertest.NoBlobs{}, held}}))
+	w := worldOf(routertest.New(t, routertest.Options{Blobs: blobs{routertest.NoBlobs{}, held}, Begin: begin}))
 	maps.Copy(held, w.blobs)
 	w.blobs = held
 	return w

@@ -57,6 +57,7 @@ type PendingRule struct {
 	Roles     []string `json:"roles,omitempty"`
 	Count     int      `json:"count"`
 	FourEyes  bool     `json:"four_eyes"`
+	InPerson  bool     `json:"in_person,omitempty"`
 	Satisfied bool     `json:"satisfied"`
 }
 
@@ -104,7 +105,11 @@ func (h PendingApproval) Text() string {
 	line("deadline", h.Deadline)
 	h.question(&b)
 	for _, r := range h.Rules {
-		line("rule", fmt.Sprintf("%s: %s (%d of %s)", r.ID, r.Reason, r.Count, strings.Join(slices.Concat(r.Approvers, r.Roles), ", ")))
+		how := ""
+		if r.InPerson {
+			how = ", in person"
+		}
+		line("rule", fmt.Sprintf("%s: %s (%d of %s%s)", r.ID, r.Reason, r.Count, strings.Join(slices.Concat(r.Approvers, r.Roles), ", "), how))
 	}
 	for _, a := range h.Approved {
 		line("approved", a.UserID+" at "+a.At)

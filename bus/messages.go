@@ -22,6 +22,7 @@ type APIKeyReply struct {
 	MaxRoles      []string `json:"max_roles,omitempty"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"` // may act for other users of its tenant
 	FrontEnd      bool     `json:"front_end,omitempty"`       // is a chat program's
+	InPerson      bool     `json:"in_person,omitempty"`       // is one person's, for the console and terminals
 	Error         string   `json:"error,omitempty"`
 }
 

@@ -115,6 +115,11 @@ func (g *Gateway) authenticate(c *gin.Context) (caller, error) {
 		}
 		g.keys.Put(hash, key.Tenant, "", 1, key)
 	}
+	if key.InPerson && ofBearers[c.FullPath()] != nil {
+		p := problem.New(intents.RBACForbidden, "", "the API key is for a person in the console or a terminal, and programs do not get it")
+		p.Hint = "give the program a key of its own: writ apikey create NAME --user USER --role user"
+		return who, p
+	}
 	who.key = key
 	who.wrong = who.read(c.Request.Header, g.cfg.UserHeaders)
 	var err error

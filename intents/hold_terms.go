@@ -51,6 +51,7 @@ type HoldRule struct {
 	Roles     []string `json:"roles,omitempty"`     // or anybody with one of these roles
 	Count     int      `json:"count,omitempty"`     // how many of them must approve; 0: one
 	FourEyes  bool     `json:"four_eyes,omitempty"` // none of them requested the intent, and no two are one person: see Requesters
+	InPerson  bool     `json:"in_person,omitempty"` // by a key that programs do not use, or an operator's: see Requesters.InPerson
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
@@ -59,6 +60,8 @@ type HoldRule struct {
 type Requesters struct {
 	People []Approver
 	Owners map[string]string // users, by the ids of their API keys in force that may assert others
+	// InPerson are the ids of API keys in force by which people act in the console or a terminal.
+	InPerson map[string]bool
 }
 
 // And returns the requesters and one more.
@@ -89,6 +92,9 @@ type Approver struct {
 // Accepts reports whether somebody may approve under the rule.
 func (h HoldRule) Accepts(a Approver, asked Requesters) bool {
 	if h.FourEyes && asked.Include(a) {
+		return false
+	}
+	if h.InPerson && a.Key != "" && !asked.InPerson[a.Key] {
 		return false
 	}
 	return slices.Contains(h.Approvers, a.User) || slices.ContainsFunc(h.Roles, func(r string) bool { return slices.Contains(a.Roles, r) })

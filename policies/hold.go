@@ -16,7 +16,7 @@ func (r Rule) within() time.Duration {
 
 func (r Rule) holdRule() intents.HoldRule {
 	return intents.HoldRule{
-		ID: r.ID, Reason: r.Reason, Approvers: r.Approvers, Roles: r.Roles, Count: r.Count, FourEyes: r.FourEyes, Mask: r.Mask,
+		ID: r.ID, Reason: r.Reason, Approvers: r.Approvers, Roles: r.Roles, Count: r.Count, FourEyes: r.FourEyes, InPerson: r.InPerson, Mask: r.Mask,
 	}
 }
 
@@ -80,7 +80,7 @@ func (r Result) WithHolds(rules []intents.HoldRule) Result {
 	}
 	r.Hold = slices.Clone(r.Hold)
 	for _, h := range rules {
-		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Approvers: h.Approvers, Roles: h.Roles, Count: h.Count, FourEyes: h.FourEyes, Mask: h.Mask})
+		r.Hold = append(r.Hold, Rule{ID: h.ID, Reason: h.Reason, Approvers: h.Approvers, Roles: h.Roles, Count: h.Count, FourEyes: h.FourEyes, InPerson: h.InPerson, Mask: h.Mask})
 	}
 	r.Allow = false
 	slices.SortStableFunc(r.Hold, byID)

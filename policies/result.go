@@ -34,6 +34,7 @@ type Rule struct {
 	Roles     []string `json:"roles,omitempty"`
 	Count     int      `json:"count,omitempty"`
 	FourEyes  bool     `json:"four_eyes,omitempty"`
+	InPerson  bool     `json:"in_person,omitempty"`
 	Mask      []string `json:"mask,omitempty"`
 	WithinSec int      `json:"within_sec,omitempty"` // the hold's deadline, from its beginning; 0: a day
 	Optional  bool     `json:"optional,omitempty"`   // it holds only what somebody can approve

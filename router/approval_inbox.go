@@ -120,7 +120,7 @@ func shown(h state.Hold) bus.PendingApproval {
 	for _, rule := range h.Terms.Rules {
 		out.Rules = append(out.Rules, bus.PendingRule{
 			ID: rule.ID, Reason: rule.Reason, Approvers: rule.Approvers, Roles: rule.Roles, Count: rule.Needed(),
-			FourEyes: rule.FourEyes, Satisfied: rule.ID != intents.RuleUnknownOutcome && rule.Satisfied(h.By, h.Requesters),
+			FourEyes: rule.FourEyes, InPerson: rule.InPerson, Satisfied: rule.ID != intents.RuleUnknownOutcome && rule.Satisfied(h.By, h.Requesters),
 		})
 	}
 	for _, a := range h.By {

@@ -103,7 +103,7 @@ func (r *Router) apiKey(q bus.APIKeyRequest) bus.APIKeyReply {
 	if !ok {
 		return bus.APIKeyReply{}
 	}
-	return bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser, FrontEnd: key.FrontEnd}
+	return bus.APIKeyReply{Found: true, ID: key.ID, Tenant: tenant, UserID: key.UserID, MaxRoles: key.MaxRoles, MayAssertUser: key.MayAssertUser, FrontEnd: key.FrontEnd, InPerson: key.InPerson}
 }
 
 func (r *Router) user(q bus.UserRequest) bus.UserReply {

@@ -29,6 +29,9 @@ var adminPut = operators(TypeAdminPut,
 		if err := legalRetention(a.Data, id); err != nil {
 			return Effect{}, err
 		}
+		if err := t.legalData(a.Data); err != nil {
+			return Effect{}, err
+		}
 		if err := v.s.legalRow(a, t, v.types); err != nil {
 			return Effect{}, err
 		}
@@ -64,6 +67,7 @@ var adminPut = operators(TypeAdminPut,
 			t.Data[a.Data.Key] = a.Data.Value
 			s.applyRetention(*a.Data, id, o.At)
 		}
+		t.endAlone()
 		return nil
 	})
 
@@ -79,11 +83,32 @@ func (s *State) legalAPIKey(k *catalog.APIKey, tenant string) error {
 	if k == nil {
 		return nil
 	}
+	if err := legalInPerson(*k); err != nil {
+		return err
+	}
 	if row, ok := s.apiKeys[k.Hash]; ok && row.Tenant != tenant {
 		return illegal("/intent/args/api_key/hash", "not a key of this tenant")
 	}
 	if other, ok := s.dir.tenants[tenant].Keys[k.ID]; ok && other.Hash != k.Hash {
 		return illegal("/intent/args/api_key/id", "another key has this id: revoke it first")
+	}
+	return nil
+}
+
+// legalData refuses data that no operator puts. An auditor judges this whatever the catalog: unlike a
+// mistake in a row, it is at /intent/args/data as a whole.
+func (t *tenant) legalData(data *catalog.Data) error {
+	refuse := func(reason, hint string) error {
+		x := intents.Refuse(intents.MalformedArgs, "/intent/args/data", reason)
+		x.Hint = hint
+		return x
+	}
+	switch {
+	case data == nil:
+	case data.Key == catalog.KeyStop:
+		return refuse("stop is no data that anybody puts: admin.stop changes it", "use writ stop and writ resume")
+	case data.Key == DataAlone && !null(data.Value) && (t.alone() == "" || string(data.Value) != string(t.Data[DataAlone])):
+		return refuse("who is alone is decided at the first start, and ends for good", "to end it: writ tenant data alone null; to have others approve: writ user put NAME --role approver")
 	}
 	return nil
 }

@@ -86,11 +86,17 @@ func NewGenesis(root intents.Signer, set intents.KeySet, policyDigest string, ty
 	if err != nil {
 		return "", err
 	}
+	users := []GenesisUser{{Tenant: systemTenant, User: catalog.User{UserID: "local", Roles: []string{"admin", "auditor", "approver"}}}}
+	for _, d := range data {
+		if d.Key == DataAlone {
+			one := &tenant{Data: map[string]json.RawMessage{d.Key: d.Value}}
+			users = append(users, GenesisUser{Tenant: d.Tenant, User: catalog.User{UserID: one.alone(), Roles: RolesAlone}})
+		}
+	}
 	return intents.SignCompact(root, intents.TypGenesis, Genesis{
 		Origin: Origin(root.Public()), RootJWK: root.VerificationKey().ToJWK(), KeySet: token,
 		Policy: policyDigest, Catalog: types.Digest(), Tenants: []string{systemTenant, "default"}, Roles: DefaultRoles(),
-		Users: []GenesisUser{{Tenant: systemTenant, User: catalog.User{UserID: "local", Roles: []string{"admin", "auditor", "approver"}}}},
-		Data:  data,
+		Users: users, Data: data,
 	})
 }
 

@@ -32,6 +32,11 @@ var hitlApprove = newTransition(TypeApprove,
 			return Effect{}, err
 		}
 		if !slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.Accepts(who, h.Requesters) }) {
+			if h.inPersonOnly(who) {
+				x := intents.Refuse(intents.RBACForbidden, "/actor/grant", "you may approve it in person alone: by no key that programs use")
+				x.Hint = "type writ approvals approve on the machine of writ, or log in to the console with the key in keys/person_key of the data directory"
+				return Effect{}, x
+			}
 			return Effect{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "not one of those who may approve this intent, or one person for four eyes with the one who asked: by API keys of one owner")
 		}
 		switch a.Decision {
@@ -152,6 +157,12 @@ func (h Hold) more(who intents.Approver) error {
 		}
 	}
 	return intents.Refuse(intents.RBACForbidden, "/actor/user_id", "somebody has approved it who counts as one person for four eyes with you: by API keys of one owner")
+}
+
+// inPersonOnly reports whether a rule would accept somebody by a key of a person's own.
+func (h Hold) inPersonOnly(who intents.Approver) bool {
+	who.Key = ""
+	return slices.ContainsFunc(h.Terms.Rules, func(r intents.HoldRule) bool { return r.InPerson && r.Accepts(who, h.Requesters) })
 }
 
 // approval is one person's approval of a held intent.

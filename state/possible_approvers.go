@@ -10,7 +10,7 @@ import (
 
 // Requesters are a user of a tenant and the person whose key signed, if there is one.
 func (d *Directory) Requesters(id string, who intents.Approver, signer string) intents.Requesters {
-	out := intents.Requesters{People: []intents.Approver{who}, Owners: make(map[string]string)}
+	out := intents.Requesters{People: []intents.Approver{who}, Owners: make(map[string]string), InPerson: make(map[string]bool)}
 	if signer != "" {
 		out = out.And(intents.Approver{User: signer})
 	}
@@ -18,6 +18,9 @@ func (d *Directory) Requesters(id string, who intents.Approver, signer string) i
 		for key, k := range t.Keys {
 			if k.MayAssertUser {
 				out.Owners[key] = k.UserID
+			}
+			if k.InPerson {
+				out.InPerson[key] = true
 			}
 		}
 	}

@@ -72,9 +72,6 @@ func unknownCapabilities(capabilities []string, types *catalog.Catalog) (out []m
 
 // misput judges data by the schema of its key. null deletes the data.
 func (t *tenant) misput(data catalog.Data, types *catalog.Catalog) (out []mistake) {
-	if data.Key == catalog.KeyStop {
-		return []mistake{{"/data/key", "is no data that anybody puts: admin.stop changes it", "use writ stop and writ resume"}}
-	}
 	if _, there := t.Data[data.Key]; there && null(data.Value) {
 		return nil
 	}

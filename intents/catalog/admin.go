@@ -50,6 +50,7 @@ type APIKey struct {
 	MaxRoles      []string `json:"max_roles"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"`
 	FrontEnd      bool     `json:"front_end,omitempty"` // of a chat program: it also asks for titles, and hangs up to stop
+	InPerson      bool     `json:"in_person,omitempty"` // a person's, for the console and terminals: no /mcp, no OpenAI API
 	Tools         []string `json:"tools,omitempty"`     // skills, or <server>.*, that MCP clients may use with it; nil: all
 	Revoked       bool     `json:"revoked,omitempty"`
 

@@ -8,6 +8,7 @@ import (
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
 )
 
 const approvalsPath = "/agent/approvals"
@@ -26,6 +27,18 @@ var approvalRows = []row{
 	{use: "edit INTENT_ID --args FILE", short: "Change the arguments of a held intent", make: approvalsDecide(catalog.DecisionEdit)},
 	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held intent", make: approvalsDecide(catalog.DecisionReject)},
 	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held intent and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
+}
+
+// inPerson returns the key by which a person in a terminal decides: in place of the data directory's
+// own, which programs use, too, that of the person who was alone with it.
+func (c *command) inPerson(key string) string {
+	if targetOf(c.Command).Key.From != datadir.KeyFile(c.dir) {
+		return key
+	}
+	if person, err := datadir.PersonKey(c.dir); err == nil && person != "" {
+		return person
+	}
+	return key
 }
 
 func approvalsDecide(decision string) func(*command) {

@@ -82,6 +82,9 @@ func (c *command) ask(method, path string, body, into any) error {
 	if err != nil {
 		return err
 	}
+	if strings.HasPrefix(path, approvalsPath) {
+		g.Key = c.inPerson(g.Key)
+	}
 	return g.Ask(c.Context(), method, path, body, into)
 }
 

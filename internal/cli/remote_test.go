@@ -46,7 +46,7 @@ var (
 		"kb search harbour": "writ kb list",
 	}
 	emptyLocalLists = map[string]string{
-		"user list --tenant default": "writ user put", "tenant role list --tenant system": "", "skill list": "writ up --skills", "admin executor list": "writ admin executor issue", "admin events list": "writ admin events issue",
+		"user list --tenant default": "", "tenant role list --tenant system": "", "skill list": "writ up --skills", "admin executor list": "writ admin executor issue", "admin events list": "writ admin events issue",
 		"apikey list --tenant system": "writ apikey create", "tenant list": "", "admin alerts list": "", "admin keys list": "", "registry list": "", "admin storage status": "",
 	}
 )

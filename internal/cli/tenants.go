@@ -210,6 +210,7 @@ func apikeyCreate(c *command) {
 	c.Flags().StringArrayVar(&row.MaxRoles, "role", nil, "role that the key may use; no other is allowed (repeatable)")
 	c.Flags().BoolVar(&row.MayAssertUser, "may-assert-user", false, "the holder authenticates users itself and may name them")
 	c.Flags().BoolVar(&row.FrontEnd, "front-end", false, "the holder is a chat program: its prompts for titles and the like need no plan, and hanging up stops a plan")
+	c.Flags().BoolVar(&row.InPerson, "in-person", false, "the holder is a person in the console or a terminal: MCP and OpenAI endpoints refuse the key")
 	c.Flags().StringArrayVar(&row.Tools, "tool", nil, "skill, or <server>.*, that may be called with the key, also by agents, workflows and schedules; without it all (repeatable)")
 	c.Flags().StringToStringVar(&row.Rename, "rename", nil, "SKILL=NAME: the name of the skill's tool for MCP clients with the key (repeatable)")
 	c.Flags().StringToStringVar(&row.Group, "group", nil, "SKILL=GROUP, or 'SERVER.*=GROUP': names of the other tools begin with GROUP__ (repeatable)")

@@ -183,6 +183,9 @@ func announce(std IO, n *node.Node, c config.Config, took time.Duration) {
 	if line := n.AgentsLine(); line != "" {
 		fmt.Fprintln(std.Err, printable(line))
 	}
+	if user := n.Alone(); user != "" {
+		fmt.Fprintf(std.Err, "%s is alone with this writ, and may approve what they asked for: with writ approvals, in writ chat, or in the console (log in with the key in %s). The first other approver ends this\n", user, datadir.PersonKeyFile(c.Data))
+	}
 	switch {
 	case n.APIKey != "":
 		announceKey(std, n, c)

@@ -80,10 +80,18 @@ func Runtime(dir string) string { return filepath.Join(dir, "runtime") }
 func KeyFile(dir string) string { return filepath.Join(Keys(dir), "api_key") }
 
 // LocalKey reads the first API key.
-func LocalKey(dir string) (string, error) {
-	raw, err := os.ReadFile(KeyFile(dir))
+func LocalKey(dir string) (string, error) { return readKey(KeyFile(dir)) }
+
+// PersonKey reads the key by which a person decides.
+func PersonKey(dir string) (string, error) { return readKey(PersonKeyFile(dir)) }
+
+func readKey(file string) (string, error) {
+	raw, err := os.ReadFile(file)
 	return strings.TrimSpace(string(raw)), err
 }
+
+// PersonKeyFile contains the API key by which a person who is alone with this writ decides, mode 0600.
+func PersonKeyFile(dir string) string { return filepath.Join(Keys(dir), "person_key") }
 
 // Make makes a data directory if there is none. Its name is durable when Make returns, even
 // if an earlier start was interrupted or somebody else made it.

@@ -63,7 +63,7 @@ func (n *Node) beginLog(ctx context.Context) error {
 	if err := n.keepVersions(ctx, n.policy.Engine()); err != nil {
 		return err
 	}
-	token, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), n.catalog, state.HoldOnce("default"))
+	token, err := state.NewGenesis(keys[intents.RoleRoot], keys.KeySet(), n.policy.Engine().Digest(), n.catalog, n.beginData()...)
 	if err != nil {
 		return err
 	}

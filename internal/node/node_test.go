@@ -208,7 +208,7 @@ func shortAll(t *testing.T, records []storage.Record) []string {
 }
 
 // firstRecords of a data directory without skills.
-var firstRecords = []string{"control genesis", "intent admin.put", "outcome " + string(intents.OK)}
+var firstRecords = []string{"control genesis", "intent admin.put", "outcome " + string(intents.OK), "intent admin.put", "outcome " + string(intents.OK)}
 
 func must(t *testing.T, err error) {
 	t.Helper()

@@ -44,7 +44,7 @@ func (n *Node) operatorUnder(ctx context.Context, key, typ string, args any) (*i
 func (n *Node) checkKey(key string) error {
 	err := keydir.CheckAPIKey(key)
 	n.KeyWeak = errors.Is(err, keydir.ErrWeakKey)
-	if n.KeyWeak && n.standalone() && nearby(n.cfg.Listen) && n.cfg.PublicURL == "" {
+	if n.KeyWeak && n.onlyHere() {
 		n.cfg.Log.Warn("the API key of user local can be guessed, and is accepted because only this machine reaches writ; before others reach it, make another one: writ apikey create")
 		return nil
 	}
@@ -85,9 +85,9 @@ func (n *Node) firstKey(ctx context.Context) (err error) {
 	if err != nil {
 		return err
 	}
-	return n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+	return n.operator(ctx, "admin.put", catalog.AdminPut{Tenant: firstTenant, APIKey: &catalog.APIKey{
 		ID:   "local",
-		Hash: intents.Digest([]byte(key)), UserID: "local", MaxRoles: []string{"user", "auditor", "approver"}, MayAssertUser: true,
+		Hash: intents.Digest([]byte(key)), UserID: firstUser, MaxRoles: state.RolesAlone, MayAssertUser: true,
 	}})
 }
 

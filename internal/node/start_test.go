@@ -37,6 +37,9 @@ func TestFirstStart(t *testing.T) {
 	if kept, err := datadir.LocalKey(dir); err != nil || kept != key {
 		t.Errorf("the file holds %q, error %v", kept, err)
 	}
+	if person, err := datadir.PersonKey(dir); err != nil || person == key || !bytes.Contains(records[3].Parts[storage.PartEnvelope], []byte(intents.Digest([]byte(person)))) {
+		t.Errorf("the key of the person who is alone: %v", err)
+	}
 	hash := intents.Digest([]byte(key))
 	if !bytes.Contains(records[1].Parts[storage.PartEnvelope], []byte(hash)) {
 		t.Error("admin.put does not name the key's hash")

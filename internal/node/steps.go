@@ -108,6 +108,7 @@ func (n *Node) startSteps(g *group) error {
 		{n.carriesOut(), n.startExecutors},
 		{router, n.startRouter},
 		{n.standalone(), func(g *group) error { return n.firstKey(g.ctx) }},
+		{n.standalone(), func(g *group) error { return n.onePerson(g.ctx) }},
 		{n.carriesOut(skills.Name), n.startSkills},
 		{n.standalone(), n.startAgentFiles},
 		{true, n.startAgents},

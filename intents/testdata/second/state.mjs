@@ -130,6 +130,7 @@ export class State {
     this.change((tenants) => {
       for (const id of g.tenants) this.newTenant(tenants, id);
       for (const { tenant, ...user } of g.users) tenants.get(tenant).users.set(user.user_id, user);
+      for (const { tenant, key, value } of g.data ?? []) tenants.get(tenant).data.set(key, value);
     });
   }
 
@@ -448,6 +449,7 @@ export class State {
   // accepts: a rule of the hold lets somebody approve.
   accepts(rule, who, held, tenants) {
     if (rule.four_eyes && held.asked.some((a) => this.same(who, a, tenants.get(held.tenant)))) return false;
+    if (rule.in_person && who.key && !tenants.get(held.tenant).keys.get(who.key)?.in_person) return false;
     return (rule.approvers ?? []).includes(who.user_id) || (rule.roles ?? []).some((role) => who.roles.includes(role));
   }
 
@@ -622,9 +624,11 @@ export class State {
     this.change((tenants) => {
       const t = tenants.get(tenant);
       if (args.user) t.users.set(args.user.user_id, args.user);
+      must(args.data?.key !== "alone" || [null, t.data.get("alone")].includes(args.data.value), "says anew who is alone");
       if (args.data) t.data.set(args.data.key, args.data.value);
       if (args.role) t.roles.set(args.role.role, args.role.capabilities);
       if (args.api_key) this.putKey(t, args.api_key);
+      this.endAlone(t);
     });
     if (args.user?.disabled) this.plans.endOf(tenant, args.user.user_id);
   }
@@ -653,7 +657,16 @@ export class State {
     });
   }
 
+  // endAlone: the first other person who may approve ends that one is alone.
+  endAlone(t) {
+    const one = t.data.get("alone");
+    if (!one) return;
+    const approves = (roles) => roles.flatMap((role) => t.roles.get(role) ?? []).some((c) => covers(c, "runs:approve"));
+    if ([...t.users.values()].some((u) => u.user_id !== one && !u.disabled && approves(u.roles))) t.data.delete("alone");
+  }
+
   putKey(t, key) {
+    must(!key.in_person || !(key.may_assert_user || key.front_end), "a key of one person that others use, too");
     for (const [id, other] of t.keys) if (other.hash === key.hash) t.keys.delete(id);
     must(key.revoked || !t.keys.has(key.id), "another API key has this id");
     if (!key.revoked) t.keys.set(key.id, key);

@@ -58,6 +58,9 @@ type Options struct {
 	// Root signs the genesis and gives the log its origin; nil: a fresh key.
 	Root *intents.Signer
 
+	// Begin is data of tenants in the genesis.
+	Begin []state.GenesisData
+
 	// Crashed: each router is started as after a crash of the one before.
 	Crashed bool
 
@@ -151,7 +154,7 @@ func NewEmpty(t testing.TB, o Options) *World {
 	if w.setJWS, err = intents.SignKeySet(w.Root, w.set); err != nil {
 		t.Fatal(err)
 	}
-	if w.token, err = state.NewGenesis(w.Root, w.set, e.Digest(), o.Catalog); err != nil {
+	if w.token, err = state.NewGenesis(w.Root, w.set, e.Digest(), o.Catalog, o.Begin...); err != nil {
 		t.Fatal(err)
 	}
 	w.Origin = state.Origin(w.Root.Public())

@@ -148,12 +148,20 @@ deny contains words(rego.metadata.rule()) if {
 
 # METADATA
 # description: >-
-#   What a hold waits for. The router counts who has approved; by four_eyes
-#   those who asked never have.
-terms := object.union(
-	{"approvers": approvers, "count": object.get(tenant, ["approval", "count"], 1), "four_eyes": true},
+#   What a hold waits for. The router counts who has approved.
+terms := object.union_n([
+	{"approvers": approvers, "count": object.get(tenant, ["approval", "count"], 1)},
+	eyes,
 	{"within_sec": within | within := tenant.approval.within_sec},
-)
+])
+
+default eyes := {"four_eyes": true}
+
+# METADATA
+# description: >-
+#   By four_eyes those who asked have never approved. A person who is alone with
+#   a new writ does, in person.
+eyes := {"in_person": true} if is_string(tenant.alone)
 
 # METADATA
 # description: Who may approve for the tenant, sorted.

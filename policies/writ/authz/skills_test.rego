@@ -93,6 +93,15 @@ test_once_is_held_where_the_tenant_says_so if {
 	}
 }
 
+test_one_person_alone_approves_in_person if {
+	hold := authz.hold with input as once with data.directory as directory({"alone": "ana", "approval": {"once": true}})
+	ids(hold) == {"writ.skill.once"}
+	every rule in hold {
+		rule.in_person
+		not rule.four_eyes
+	}
+}
+
 test_a_hold_says_how_many_and_how_long if {
 	tenant := {"approval": {"once": true, "count": 2, "within_sec": 600}}
 	hold := authz.hold with input as once with data.directory as directory(tenant)

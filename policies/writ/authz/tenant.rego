@@ -32,6 +32,7 @@ deny contains words(rego.metadata.rule()) if {
 # METADATA
 # description: The intents that data of the tenant is about; those of no name here are of other policies.
 concerned := {
+	"alone": {"resource.read", "skill.call", "graph.patch"},
 	"approval": {"resource.read", "skill.call", "graph.patch"},
 	"driver": {"exec_python"},
 	"max_bytes": {input.intent.type},
@@ -50,6 +51,10 @@ concerns(key) if input.intent.type in concerned[key]
 # METADATA
 # description: Data of no key here is other policies' to read.
 readable(key, _) if not key in object.keys(concerned)
+
+# METADATA
+# description: Who is alone.
+readable("alone", value) if is_string(value)
 
 # METADATA
 # description: Which skills people must approve, how many of them, and for how long it waits.

@@ -11,6 +11,7 @@ wrong := {
 	"python": {"type": "exec_python", "values": ["false", 0, {}]},
 	"redact": {"type": "memory.query", "values": [["email"], {"*": "email"}, {"*": ["mail"]}, {"*": null}]},
 	"skills_allow": {"type": "skill.load", "values": ["outlet_list", [1], {"outlet_list": true}]},
+	"alone": {"type": "skill.call", "values": [true, 1, ["ana"]]},
 	"stop": {"type": "memory.query", "values": [true, {"al": true}, {"all": true}, {"all": {"user_id": "olga"}}, {"agents": "scout"}, {"servers": [1]}, {"agents": {"scout": true}}, {"reason": 1}]},
 	"ttl_max": {"type": "memory.query", "values": [60, {"*": "60"}, ["60"], {"*": null}]},
 }

@@ -1,0 +1,90 @@
+package e2e
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+	"testing"
+
+	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/datadir"
+)
+
+// TestOnePersonAlone: on a new writ of this machine the first user approves what they asked for, by
+// the key for a person alone; no program gets in by that key, and the second approver ends it.
+func TestOnePersonAlone(t *testing.T) {
+	t.Parallel()
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}})
+	local := s.as("local")
+	key, err := datadir.PersonKey(s.dir)
+	if inCell() { // others reach a cell
+		if err == nil {
+			t.Error("a cell has a key for one person")
+		}
+		return
+	}
+	if err != nil || s.node.Alone() != "local" {
+		t.Fatalf("alone: %q, %v", s.node.Alone(), err)
+	}
+	me := person{key: key}
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "approval", Value: json.RawMessage(`{"skills":["outlet_list"]}`)}})
+	for _, who := range []string{"local", "ana"} { // asked by themselves, and for somebody who may not approve
+		turn := s.hold(s.as(who), openInBerlin)
+		if got := s.inbox(local); who == "local" && (len(got) != 1 || got[0].MayDecide || !got[0].Rules[0].InPerson || got[0].Rules[0].FourEyes) {
+			t.Errorf("by the key of programs: %+v", got)
+		}
+		if got, p := s.decide(local, turn.Approval.IntentID, "approve", ""); p.Code != intents.RBACForbidden || !strings.Contains(p.Detail, "in person") {
+			t.Errorf("by the key of programs: %+v %+v", got, p)
+		}
+		if got := s.inbox(me); len(got) != 1 || !got[0].MayDecide {
+			t.Errorf("in person: %+v", got)
+		}
+		if got, p := s.decide(me, turn.Approval.IntentID, "approve", ""); got.State != catalog.ApprovalReleased {
+			t.Errorf("in person: %+v %+v", got, p)
+		}
+		if last, _ := s.streamEnd(s.as(who), turn.PlanID, ""); last != "done" {
+			t.Errorf("the stream ends with %s", last)
+		}
+	}
+	for path, body := range map[string]any{
+		"/mcp":                 map[string]any{"jsonrpc": "2.0", "id": 1, "method": "ping"},
+		"/v1/chat/completions": map[string]any{"model": "general", "messages": []any{}},
+		"/v1/responses":        map[string]any{"model": "general", "input": "hello"},
+	} {
+		req, err := json.Marshal(body)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if status, _, text := s.knock(me, http.MethodPost, path, json.RawMessage(req)); status != http.StatusForbidden || !strings.Contains(text, "writ apikey create") {
+			t.Errorf("%s: HTTP %d %s", path, status, text)
+		}
+	}
+
+	before := s.hold(local, openInBerlin)
+	ben := s.addPerson("default", "ben", "user", "approver")
+	s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ben", Roles: []string{"user", "approver"}}})
+	if s.node.Alone() != "" {
+		t.Error("still alone beside ben")
+	}
+	after := s.hold(local, openInBerlin)
+	if got, p := s.decide(me, after.Approval.IntentID, "approve", ""); p.Code != intents.RBACForbidden {
+		t.Errorf("no longer alone: %+v %+v", got, p)
+	}
+	if got, p := s.decide(me, before.Approval.IntentID, "approve", ""); got.State != catalog.ApprovalPending { // decided again, by four eyes
+		t.Errorf("no longer alone: %+v %+v", got, p)
+	}
+	for _, x := range []struct {
+		who      person
+		turn     heldTurn
+		decision string
+	}{{me, before, "reject"}, {ben, after, "approve"}} {
+		if got, p := s.decide(x.who, x.turn.Approval.IntentID, x.decision, "asked again"); p.Code != "" || got.State == catalog.ApprovalPending {
+			t.Errorf("%+v %+v", got, p)
+		}
+		if last, _ := s.streamEnd(local, x.turn.PlanID, ""); last != "done" {
+			t.Errorf("the stream ends with %s", last)
+		}
+	}
+}
