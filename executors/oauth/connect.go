@@ -9,6 +9,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"sync"
 
 	"golang.org/x/oauth2"
 
@@ -16,6 +17,7 @@ import (
 	"aob.dev/writ/executors/mcp"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/storage"
 )
 
@@ -147,31 +149,68 @@ func (c *Connections) changed(ctx context.Context, x *connection) {
 	c.Log.InfoContext(ctx, "a connection to a skill server has changed", slog.Bool("connected", x.Tokens != nil), slog.String("server", x.Server), slog.String("tenant", x.Tenant), slog.String("user", x.User), slog.String("issuer", x.Issuer))
 }
 
-// disconnect removes the connection of the caller, or of another user, and has the authorization server take
-// the tokens back.
+// disconnect ends the connections of the caller, or of another user, to one server or all. Authorization servers
+// take the tokens back first.
 //
-// Crash: after the removal the tokens may not have been taken back, and lapse.
+// Crash: the connection is still there, and the intent, carried out again, has its tokens taken back again.
 func (c *Connections) disconnect(ctx context.Context, o *executors.Intent, args catalog.SkillDisconnect) (*executors.Result, error) {
 	who := o.Ticket.Actor
-	who.UserID = cmp.Or(args.UserID, who.UserID)
-	s := c.server(args.Server)
-	if s == nil {
+	if args.Tenant != "" && who.Tenant != storage.SystemTenant && args.Tenant != who.Tenant {
+		return nil, executors.Fail(intents.RBACForbidden, "only operators of system may name another tenant")
+	}
+	who.Tenant, who.UserID = cmp.Or(args.Tenant, who.Tenant), cmp.Or(args.UserID, who.UserID)
+	if args.Server != "" && c.server(args.Server) == nil {
 		return nil, executors.Fail(intents.NotFound, "there is no skill server "+args.Server+" with connections")
 	}
-	x, err := c.load(ctx, who, args.Server)
-	if err != nil {
-		return nil, executors.Store(err)
-	}
-	out := catalog.SkillDisconnectResult{Removed: x.version != storage.NoPosition}
-	if out.Removed {
-		if err := c.Documents.Delete(ctx, x.Tenant, storage.IndexConnections, id(x.User, x.Server)); err != nil {
+	names := []string{args.Server}
+	if args.Server == "" {
+		page, err := c.Documents.Search(ctx, who.Tenant, storage.IndexConnections, storage.Query{Terms: map[string][]string{"user_id": {who.UserID}}, Sort: "server", Limit: maxConnections})
+		if err != nil {
 			return nil, executors.Store(err)
 		}
-		out.Revoked = x.Tokens != nil && s.revoke(ctx, x.Tokens)
-		x.Tokens = nil
-		c.changed(ctx, x)
+		names = nil
+		for _, doc := range page.Documents {
+			names = append(names, strings.TrimPrefix(doc.ID, id(who.UserID, "")))
+		}
+	}
+	removed, revoked, errs := make([]bool, len(names)), make([]bool, len(names)), make([]error, len(names))
+	var all sync.WaitGroup
+	for i, name := range names {
+		all.Go(func() { removed[i], revoked[i], errs[i] = c.remove(ctx, who, name) })
+	}
+	all.Wait()
+	if err := errors.Join(errs...); err != nil {
+		return nil, executors.Store(err)
+	}
+	out := catalog.SkillDisconnectResult{Removed: slices.Contains(removed, true), Revoked: slices.Contains(removed, true) && !slices.Contains(revoked, false)}
+	for i, name := range names {
+		if args.Server == "" && removed[i] {
+			out.Connections = append(out.Connections, catalog.EndedAccess{Server: name, Revoked: revoked[i]})
+		}
 	}
 	return &executors.Result{Value: out}, nil
+}
+
+// maxConnections bounds those of a user that are ended at once.
+const maxConnections = 1000
+
+// remove ends one connection. The server may be no longer configured.
+func (c *Connections) remove(ctx context.Context, who intents.Principal, name string) (removed, revoked bool, err error) {
+	x, err := c.load(ctx, who, name)
+	if err != nil || x.version == storage.NoPosition {
+		return false, false, err
+	}
+	s := c.server(name)
+	if s == nil {
+		s = &server{http: egress.Client(egress.Transport(c.Hosts...))}
+	}
+	revoked = x.Tokens != nil && s.revoke(ctx, x.Tokens)
+	if err := c.Documents.Delete(ctx, x.Tenant, storage.IndexConnections, id(x.User, x.Server)); err != nil {
+		return false, revoked, err
+	}
+	x.Tokens = nil
+	c.changed(ctx, x)
+	return true, revoked, nil
 }
 
 // revoke asks the authorization server to take the tokens back (RFC 7009).

@@ -5,11 +5,13 @@ import (
 	"context"
 	"crypto/rand"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http"
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -35,6 +37,7 @@ type bench struct {
 	registry *skills.Registry
 	box      sealed.Box
 	log      *bytes.Buffer
+	fails    atomic.Bool // the store does not remove anything
 
 	mu  sync.Mutex // guards now and log
 	now time.Time
@@ -50,7 +53,7 @@ func open(t *testing.T, set mcp.OAuth) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	b.docs = docs
+	b.docs = failing{docs, &b.fails}
 	if b.box, err = sealed.NewBox(secret, catalog.LinkUse); err != nil {
 		t.Fatal(err)
 	}
@@ -367,6 +370,56 @@ func TestDisconnect(t *testing.T) {
 			t.Error("a token is still good")
 		}
 	}
+}
+
+// TestDisconnectAll: all connections of a user end, of whatever servers. If the store fails in between, they are
+// ended again. An authorization server that does not agree keeps none of them.
+func TestDisconnectAll(t *testing.T) {
+	b := open(t, mcp.OAuth{Mode: mcp.AuthUser})
+	all := func(by, tenant string) intents.Report {
+		actor := who(by)
+		if by == "admin" {
+			actor.Tenant = "system"
+		}
+		return b.Do(t, executortest.Intent{Type: catalog.TypeSkillDisconnect, NoScope: true, Args: catalog.SkillDisconnect{Tenant: tenant, UserID: "ana"}, Ticket: intents.Ticket{Actor: actor}})
+	}
+	b.connect("ben", "ben@notes", b.seal(catalog.ConnectLink{Tenant: "acme", User: "ben", Server: "notes", Nonce: rand.Text(), Until: b.clock().Add(time.Minute)}, catalog.SealedLink))
+	var pins []intents.Pin
+	for _, status := range []int{http.StatusOK, http.StatusServiceUnavailable} {
+		b.issuer.Revokes(status)
+		b.connect("ana", "ana@notes", b.link())
+		pins = b.pins()
+		asked := b.issuer.Asked("revoke")
+		b.fails.Store(true)
+		if r := all("admin", "acme"); r.Code == intents.OK || !r.Retryable {
+			t.Errorf("the store fails: %s %s", r.Code, r.Reason)
+		}
+		b.fails.Store(false)
+		want := fmt.Sprintf(`{"removed":true,"revoked":%v,"connections":[{"server":"notes","revoked":%[1]v}]}`, status == http.StatusOK)
+		if r := all("admin", "acme"); string(r.Result) != want || b.issuer.Asked("revoke") != asked+2 {
+			t.Errorf("%s %s, asked %d times: %s", r.Code, r.Reason, b.issuer.Asked("revoke")-asked, r.Result)
+		}
+		if r := all("admin", "acme"); string(r.Result) != `{"removed":false,"revoked":false}` {
+			t.Errorf("again: %s", r.Result)
+		}
+	}
+	if r := all("ben", "other"); r.Code != intents.RBACForbidden {
+		t.Errorf("of another tenant: %s %s", r.Code, r.Result)
+	}
+	b.says(b.call("ben", "note", `{}`, pins), "ben@notes")
+}
+
+// failing is a store that removes nothing while it fails.
+type failing struct {
+	storage.Documents
+	fails *atomic.Bool
+}
+
+func (f failing) Delete(ctx context.Context, tenant, index, id string) error {
+	if f.fails.Load() {
+		return storage.ErrUnavailable
+	}
+	return f.Documents.Delete(ctx, tenant, index, id)
 }
 
 // TestAbsent: a schedule uses a connection only if its user has allowed that.

@@ -9,7 +9,7 @@ import (
 // connectionRows are carried out by the skills executor, which has the users' tokens.
 var connectionRows = []Row{
 	{Type: "skill.connect", Title: "Connect a user to a skill server", Capability: "skills:call", Signers: []intents.Role{intents.RoleGateway}, Executor: "skills", Effect: Idempotent, RandomKey: true},
-	{Type: TypeSkillDisconnect, Title: "End a user's connection to a skill server", Capability: "skills:call", Signers: []intents.Role{intents.RoleGateway}, Executor: "skills", Effect: Idempotent, RandomKey: true},
+	{Type: TypeSkillDisconnect, Title: "End a user's connection to a skill server", Capability: "skills:call", Signers: []intents.Role{intents.RoleGateway, intents.RoleOperator}, Executor: "skills", Effect: Idempotent, RandomKey: true},
 }
 
 // TypeSkillDisconnect ends a connection.
@@ -36,16 +36,26 @@ type SkillConnectResult struct {
 	AuthorizationURL string   `json:"authorization_url,omitempty"`
 }
 
-// SkillDisconnect are the arguments of skill.disconnect. No user: the caller.
+// SkillDisconnect are the arguments of skill.disconnect. No user: the caller. No server: all of the user's. Tenant may
+// be named by operators of system only.
 type SkillDisconnect struct {
-	Server string `json:"server"`
+	Tenant string `json:"tenant,omitempty"`
+	Server string `json:"server,omitempty"`
 	UserID string `json:"user_id,omitempty"`
 }
 
-// SkillDisconnectResult is the result of skill.disconnect.
+// SkillDisconnectResult is the result of skill.disconnect: with a server, whether there was a connection, and whether
+// its authorization server took the tokens back; else both of all, and each.
 type SkillDisconnectResult struct {
-	Removed bool `json:"removed"`
-	Revoked bool `json:"revoked"`
+	Removed     bool          `json:"removed"`
+	Revoked     bool          `json:"revoked"`
+	Connections []EndedAccess `json:"connections,omitempty"`
+}
+
+// EndedAccess is one of several connections that were ended.
+type EndedAccess struct {
+	Server  string `json:"server"`
+	Revoked bool   `json:"revoked"`
 }
 
 // ConnectLink is the content of a link to connect, and of the state that the browser brings back.

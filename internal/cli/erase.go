@@ -95,6 +95,8 @@ type erasedUser struct {
 	Tenant   string `json:"tenant"`
 	UserID   string `json:"user_id"`
 	catalog.UserEraseResult
+	Connections []catalog.EndedAccess `json:"connections,omitempty"`       // to skill servers
+	NotRevoked  string                `json:"connections_error,omitempty"` // why they were removed without their authorization servers
 }
 
 // Waits of userErase: for intents of the user that are still carried out, from eraseFirstWait on and
@@ -131,11 +133,15 @@ func userErase(c *command) {
 		if _, err := c.submitAs(o, "admin.put", catalog.AdminPut{Tenant: tenant, User: &catalog.User{UserID: user, Roles: []string{}, Disabled: true}}); err != nil {
 			return answer{}, err
 		}
+		ended, notRevoked := c.disconnectAll(o, catalog.SkillDisconnect{Tenant: tenant, UserID: user})
 		a, err := c.eraseEnded(o, catalog.UserErase{Tenant: tenant, UserID: user, Reason: *reason})
 		if err != nil {
 			return answer{}, fmt.Errorf("%w (user %s is disabled; the same command goes on)", err, user)
 		}
-		done := erasedUser{IntentID: a.IntentID, Position: a.Position, Tenant: tenant, UserID: user}
+		done := erasedUser{IntentID: a.IntentID, Position: a.Position, Tenant: tenant, UserID: user, Connections: ended}
+		if notRevoked != nil {
+			done.NotRevoked = notRevoked.Error()
+		}
 		if a.Outcome != nil && a.Outcome.Result != nil {
 			if err := json.Unmarshal(a.Outcome.Result, &done.UserEraseResult); err != nil {
 				return answer{}, malformed(err)
@@ -143,6 +149,22 @@ func userErase(c *command) {
 		}
 		return answer{data: done, text: render("erased", done)}, nil
 	}
+}
+
+// disconnectAll ends a user's connections to skill servers while there are tokens that authorization servers can take
+// back. An erasure goes on without.
+func (c *command) disconnectAll(o *operator, all catalog.SkillDisconnect) ([]catalog.EndedAccess, error) {
+	signed, err := o.Sign(catalog.TypeSkillDisconnect, all, time.Now())
+	if err != nil {
+		return nil, err
+	}
+	a, err := c.untilDone(o, signed)
+	if err != nil || a.Outcome == nil {
+		return nil, err
+	}
+	var out catalog.SkillDisconnectResult
+	err = json.Unmarshal(a.Outcome.Result, &out)
+	return out.Connections, err
 }
 
 // eraseEnded submits a user.erase, once the user's intents have ended, and waits until everything is

@@ -35,7 +35,7 @@ func TestTexts(t *testing.T) {
 			Rates   []eval.Rate
 			Missing []string
 		}{[]eval.Rate{{Min: 1}}, []string{"a"}},
-		"erased": erasedUser{UserEraseResult: catalog.UserEraseResult{Retained: []catalog.RetainedIntents{{Why: catalog.RetainedHeld}}, Remaining: []string{"x"}}}, "explained": audit.DecisionExplanation{},
+		"erased": erasedUser{Connections: []catalog.EndedAccess{{Revoked: true}, {}}, NotRevoked: "x", UserEraseResult: catalog.UserEraseResult{Retained: []catalog.RetainedIntents{{Why: catalog.RetainedHeld}}, Remaining: []string{"x"}}}, "explained": audit.DecisionExplanation{},
 		"found.table": struct {
 			catalog.PlanUsageResult
 			catalog.MessageListResult

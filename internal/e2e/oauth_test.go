@@ -16,6 +16,7 @@ import (
 
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/internal/cli"
 	"aob.dev/writ/internal/datadir"
 	"aob.dev/writ/internal/testing/oauthtest"
 	"aob.dev/writ/storage"
@@ -259,8 +260,17 @@ func TestConnectionsKept(t *testing.T) {
 				t.Fatalf("ana is %s", text)
 			}
 		}
-		s.operate("admin.put", catalog.AdminPut{Tenant: "default", User: &catalog.User{UserID: "ana", Roles: []string{"user"}, Disabled: true}})
-		s.operate("user.erase", catalog.UserErase{Tenant: "default", UserID: "ana", Reason: "asked for"})
+		var out bytes.Buffer
+		args := []string{"user", "erase", "ana", "--tenant", "default", "--reason", "asked for", "--url", s.url, "--signer", filepath.Join(restored, "keys", "operator.pem")}
+		code := cli.Main(t.Context(), args, cli.IO{In: strings.NewReader(""), Out: &out, Err: &out, Env: func(string) string { return "" }})
+		if code != 0 || !strings.Contains(out.String(), "- the connection to notes, whose authorization server has ended the tokens\n") {
+			t.Errorf("exit code %d: %s", code, out.String())
+		}
+		for _, token := range issuer.Issued() {
+			if issuer.Account(token, server.Resource()) == "ana@notes" {
+				t.Error("a token of somebody who is erased is still good")
+			}
+		}
 		if text := whoami(s, s.as("ben")); !strings.Contains(text, "ben@notes") {
 			t.Errorf("ben is %s", text)
 		}

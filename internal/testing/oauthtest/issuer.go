@@ -2,6 +2,7 @@
 package oauthtest
 
 import (
+	"cmp"
 	"crypto/ed25519"
 	"crypto/rand"
 	"crypto/sha256"
@@ -28,7 +29,8 @@ type Issuer struct {
 	codes   map[string]url.Values // of requests for a code
 	tokens  map[string]grant      // in force
 	issued  []string              // all secrets that were ever issued
-	asked   map[string]int        // requests by grant type
+	asked   map[string]int        // requests by grant type, and "revoke"
+	revokes int                   // status of answers to the latter; 0: 200
 	devices map[string]*device    // by code
 	key     ed25519.PrivateKey    // of JWTs
 	status  int                   // of every answer to a request for tokens, with body; 0: a true one
@@ -57,7 +59,7 @@ func NewIssuer(t testing.TB) *Issuer {
 	})
 	m.HandleFunc("GET /authorize", i.authorize)
 	m.HandleFunc("POST /token", i.token)
-	m.HandleFunc("POST /revoke", func(_ http.ResponseWriter, r *http.Request) { i.Revoke(r.FormValue("token")) })
+	m.HandleFunc("POST /revoke", i.revoke)
 	i.openID(m)
 	i.Server = httptest.NewServer(m)
 	i.names = i.URL
@@ -85,6 +87,21 @@ func (i *Issuer) Names(issuer string) { i.set(func() { i.names = issuer }) }
 
 // Life sets how long tokens live.
 func (i *Issuer) Life(d time.Duration) { i.set(func() { i.life = d }) }
+
+// Revokes sets the answer to requests to revoke a token.
+func (i *Issuer) Revokes(status int) { i.set(func() { i.revokes = status }) }
+
+func (i *Issuer) revoke(w http.ResponseWriter, r *http.Request) {
+	status := http.StatusOK
+	i.set(func() {
+		i.asked["revoke"]++
+		status = cmp.Or(i.revokes, status)
+	})
+	if status == http.StatusOK {
+		i.Revoke(r.FormValue("token"))
+	}
+	w.WriteHeader(status)
+}
 
 // Revoke ends a token, and with a refresh token all of its account.
 func (i *Issuer) Revoke(token string) {
