@@ -36,6 +36,11 @@ type For struct {
 	Roles  []string // those that somebody with one of these roles may give
 }
 
+// Reaches reports whether the receiver is told of what somebody may give.
+func (f For) Reaches(tenant, user string, roles []string) bool {
+	return (f.Tenant == "" || f.Tenant == tenant) && f.includes([]string{user}, roles)
+}
+
 func (f For) includes(users, roles []string) bool {
 	some := func(of, may []string) bool {
 		return slices.ContainsFunc(of, func(x string) bool { return slices.Contains(may, x) })

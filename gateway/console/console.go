@@ -11,6 +11,8 @@
 //	/console/policies         rules that fired, explanations
 //	/console/record           search, bundle, checkpoint
 //	/console/health           stores, breakers, and the cost of models
+//	/console/stop             an emergency stop, and its end
+//	/console/you              the person's own roles, connections and notices
 package console
 
 import (
@@ -41,7 +43,9 @@ type Config struct {
 	API       http.Handler      // the HTTP interface of this process, and that of package consoleapi
 	Witnesses []string          // that cosign checkpoints, by name
 	People    *openid.Providers // at which people sign in; nil: by API key alone
-	PublicURL string            // where people reach writ, without a slash at its end; empty: at the listener
+	// Notices lists the receivers that are told of what somebody may approve; nil: unknown.
+	Notices   func(tenant, user string, roles []string) []string
+	PublicURL string // where people reach writ, without a slash at its end; empty: at the listener
 	Now       func() time.Time
 	Log       *slog.Logger
 }
@@ -154,6 +158,13 @@ func (c *Console) Handler() http.Handler {
 		"POST /console/record/bundle":        {"", c.bundle},
 		"GET /console/record/intents":        {"", c.export},
 		"GET /console/health":                {"health", c.health},
+		"GET " + stopPath:                    {"stop", c.showStop},
+		"POST " + stopPath:                   {"stop", c.stop},
+		"GET " + sessionPath:                 {"", c.sessionNow},
+		"POST " + sessionPath:                {"", c.sessionNow},
+		"GET /console/you":                   {"you", c.you},
+		"POST /console/you/connect":          {"", c.toConnect},
+		"POST /console/you/disconnect":       {"", c.disconnect},
 	} {
 		m.Handle(pattern, c.page(p.name, p.show))
 	}
@@ -184,6 +195,7 @@ type view struct {
 	Session    *session // nil: nobody is logged in
 	Message    string
 	Body       any
+	Ends       ending
 	standing
 }
 
@@ -238,7 +250,7 @@ func (q *request) see(path, said string) (any, error) {
 
 func (c *Console) render(w http.ResponseWriter, r *http.Request, status int, name string, s *session, body any) {
 	var out bytes.Buffer
-	v := view{Page: name, Path: r.URL.Path, Session: s, Message: s.takeMessage(), Body: body, standing: c.standing(r.Context(), s)}
+	v := view{Page: name, Path: r.URL.Path, Session: s, Message: s.takeMessage(), Body: body, Ends: c.ends(s), standing: c.standing(r.Context(), s)}
 	if err := c.pages[name].Execute(&out, v); err != nil {
 		c.Log.ErrorContext(r.Context(), "console page", slog.String("page", name), slog.String("error", err.Error()))
 		http.Error(w, "the page could not be made", http.StatusInternalServerError)
@@ -336,12 +348,13 @@ func (c *Console) changes(q *request) (any, error) {
 		}
 		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
 		said := ": nothing\n\n"
-		if now := a.Body.String(); err == nil && now != last {
+		stops := q.s.stopsNow()
+		if now := fmt.Sprint(a.Body.String(), stops); err == nil && now != last {
 			event := "changed"
 			if last == "" {
 				event = "began"
 			}
-			last, said = now, fmt.Sprintf("event: %s\ndata: {\"waiting\":%d}\n\n", event, c.waiting(q.Context(), q.s))
+			last, said = now, fmt.Sprintf("event: %s\ndata: {\"waiting\":%d,\"stops\":%d}\n\n", event, c.waiting(q.Context(), q.s), len(stops))
 		}
 		if _, err := io.WriteString(q.w, said); err != nil {
 			return nil, errDone

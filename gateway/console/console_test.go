@@ -71,7 +71,7 @@ func bodies() map[string]any {
 		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "intent": &intentPage{},
 		"approvals": &approvalsPage{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
 		"policies": &policiesPage{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
-		"connect": &connectPage{}, "onward": &onward{},
+		"connect": &connectPage{}, "onward": &onward{}, "stop": &stopPage{}, "you": &youPage{},
 	}
 }
 
@@ -241,13 +241,13 @@ func TestStrangers(t *testing.T) {
 	a := &api{}
 	c := newConsole(t, a)
 	wrong := &http.Cookie{Name: cookieName, Value: "wrong"}
-	for _, path := range []string{"now", "live", "plans", "plans/p", "intents/o", "intents/o/proof", "approvals", "approvals/a", "agents", "skills/s", "policies", "policies/explain/o", "record", "health"} {
+	for _, path := range []string{"now", "live", "plans", "plans/p", "intents/o", "intents/o/proof", "approvals", "approvals/a", "agents", "skills/s", "policies", "policies/explain/o", "record", "health", "stop", "you", "session"} {
 		resp := send(c, http.MethodGet, "/console/"+path, nil, wrong)
 		if resp.Body.Close(); resp.StatusCode != http.StatusSeeOther || !strings.HasPrefix(resp.Header.Get("Location"), "/console/login?next=") {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	for _, path := range []string{"approvals/a", "skills/s", "record/bundle", "logout"} {
+	for _, path := range []string{"approvals/a", "skills/s", "record/bundle", "stop", "you/connect", "you/disconnect", "session", "logout"} {
 		resp := send(c, http.MethodPost, "/console/"+path, url.Values{}, wrong)
 		if resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: %d", path, resp.StatusCode)

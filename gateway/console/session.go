@@ -3,6 +3,7 @@ package console
 import (
 	"crypto/rand"
 	"crypto/subtle"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"net/url"
@@ -11,6 +12,7 @@ import (
 	"time"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/openid"
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/ratelimit"
@@ -47,9 +49,10 @@ type session struct {
 	Tenant string
 	User   string
 
-	mu      sync.Mutex // guards what follows
-	message string     // for the next page
-	seen    time.Time  // when it was prolonged
+	mu      sync.Mutex       // guards what follows
+	message string           // for the next page
+	stops   []catalog.StopOf // that stood in the tenant at the last request
+	seen    time.Time        // when it was prolonged
 }
 
 func (s *session) sent(token string) bool {
@@ -100,8 +103,10 @@ var errNoSession = errors.New("console: no session")
 
 // keyInfo is the API's information about a key.
 type keyInfo struct {
-	Tenant string `json:"tenant_id"`
-	User   string `json:"user_id"`
+	Tenant string           `json:"tenant_id"`
+	User   string           `json:"user_id"`
+	Roles  []string         `json:"roles"`
+	Stops  []catalog.StopOf `json:"stops"`
 }
 
 // prolong makes a session that is used last, up to longestSession in all. Its cookie lasts as long.
@@ -122,6 +127,50 @@ func (c *Console) prolong(w http.ResponseWriter, s *session, token string) {
 	http.SetCookie(w, c.cookie(token, int(left.Seconds())))
 }
 
+func (s *session) stopsNow() []catalog.StopOf {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.stops
+}
+
+// ending is when a session ends. The script of a page asks for it, and warns.
+type ending struct {
+	Seconds int    `json:"seconds"` // until then
+	Last    bool   `json:"last"`    // no page prolongs it
+	CSRF    string `json:"csrf"`    // of forms, which are another's after another login
+}
+
+// Soon reports whether people are warned.
+func (e ending) Soon() bool { return e.Seconds <= int(warnBefore.Seconds()) }
+
+// warnBefore is how long before its end a session's pages say so.
+const warnBefore = 5 * time.Minute
+
+// ends is when a session ends unless it is used.
+func (c *Console) ends(s *session) (e ending) {
+	if s == nil {
+		return e
+	}
+	s.mu.Lock()
+	idle, last := s.seen.Add(sessionLife), s.began.Add(longestSession)
+	s.mu.Unlock()
+	e.Last, e.CSRF = !idle.Before(last), s.CSRF
+	if e.Last {
+		idle = last
+	}
+	e.Seconds = max(0, int(idle.Sub(c.Now()).Seconds()))
+	return e
+}
+
+// sessionPath tells the script of a page when the session ends. A POST keeps the session.
+const sessionPath = "/console/session"
+
+func (c *Console) sessionNow(q *request) (any, error) {
+	q.w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(q.w).Encode(c.ends(q.s)) // the browser may be gone
+	return nil, errDone
+}
+
 // session returns the session of a request. It has ended if its key was revoked, its user is
 // disabled, or its provider has ended it.
 func (c *Console) session(w http.ResponseWriter, r *http.Request) (*session, error) {
@@ -140,7 +189,13 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request) (*session, err
 		c.sessions.Remove(s.id)
 		return nil, errNoSession
 	}
-	if err == nil && r.Header.Get("Accept") != "text/event-stream" { // a page that stays open is not used
+	if err == nil {
+		s.mu.Lock()
+		s.stops = now.Stops
+		s.mu.Unlock()
+	}
+	watches := r.Header.Get("Accept") == "text/event-stream" || r.URL.Path == sessionPath && r.Method == http.MethodGet
+	if err == nil && !watches { // a page that stays open is not used
 		c.prolong(w, s, cookie.Value)
 	}
 	return s, err

@@ -1,6 +1,7 @@
 package console
 
 import (
+	"encoding/json"
 	"fmt"
 	"io"
 	"log/slog"
@@ -125,5 +126,52 @@ func TestSlidingSession(t *testing.T) {
 	}
 	if status, _ := open(); status != http.StatusSeeOther {
 		t.Errorf("of a page that stayed open: %d", status)
+	}
+}
+
+// TestSessionWarns: a page says when its session ends within five minutes. To ask does not keep the
+// session, and to keep it needs its token.
+func TestSessionWarns(t *testing.T) {
+	now := time.Unix(1_790_000_000, 0)
+	c, err := New(Config{API: &api{}, PublicURL: "https://writ.example", Now: func() time.Time { return now }, Log: slog.New(slog.DiscardHandler)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	cookie := logIn(t, c)
+	s, _ := c.find(cookie.Value)
+	ask := func(method, token string) (status int, e ending) {
+		t.Helper()
+		resp := send(c, method, sessionPath, url.Values{"csrf": {token}}, cookie)
+		defer resp.Body.Close()
+		if resp.StatusCode == http.StatusOK {
+			if err := json.NewDecoder(resp.Body).Decode(&e); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return resp.StatusCode, e
+	}
+	now = now.Add(sessionLife - 4*time.Minute)
+	if status, e := ask(http.MethodGet, ""); status != http.StatusOK || e.Seconds != 4*60 || e.Last || e.CSRF != s.CSRF || !e.Soon() {
+		t.Errorf("%d %+v", status, e)
+	}
+	if status, _ := ask(http.MethodPost, "guess"); status != http.StatusForbidden {
+		t.Errorf("with another token: %d", status)
+	}
+	if status, e := ask(http.MethodPost, s.CSRF); status != http.StatusOK || e.Seconds != int(sessionLife.Seconds()) || e.Soon() {
+		t.Errorf("kept: %d %+v", status, e)
+	}
+	for range 14 {
+		now = now.Add(45 * time.Minute)
+		ask(http.MethodPost, s.CSRF)
+	}
+	now = s.began.Add(longestSession - 3*time.Minute)
+	if status, e := ask(http.MethodPost, s.CSRF); status != http.StatusOK || e.Seconds != 3*60 || !e.Last {
+		t.Errorf("near the last end: %d %+v", status, e)
+	}
+	resp := send(c, http.MethodGet, "/console/plans", nil, cookie)
+	text, err := io.ReadAll(resp.Body)
+	_ = resp.Body.Close()
+	if err != nil || !strings.Contains(string(text), `data-seconds="180" data-last>`) || !strings.Contains(string(text), "Log in again in another window") {
+		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -5,6 +5,7 @@ import (
 	"net/http"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/health"
 )
 
@@ -12,6 +13,8 @@ import (
 type standing struct {
 	Waiting int                // approvals that the person may give, up to a hundred
 	Wrong   []health.Condition // of this process
+	Stops   []catalog.StopOf   // that stand in the tenant
+	MayStop bool               // and resume
 }
 
 // standing asks for it. What cannot be had is left out: the page itself says why.
@@ -19,7 +22,8 @@ func (c *Console) standing(ctx context.Context, s *session) (out standing) {
 	if s == nil {
 		return out
 	}
-	out.Waiting = c.waiting(ctx, s)
+	out.Waiting, out.Stops = c.waiting(ctx, s), s.stopsNow()
+	out.MayStop = c.ask(ctx, s.credentials, http.MethodGet, "/v1/me?capability="+catalog.CapabilityStop, nil, nil) == nil
 	var ready struct{ Conditions []health.Condition }
 	if c.ask(ctx, s.credentials, http.MethodGet, "/readyz", nil, &ready) == nil {
 		out.Wrong = ready.Conditions

@@ -52,6 +52,7 @@ func TestIntegrationConsole(t *testing.T) {
 		Violations, Errors                      []string
 		Pages                                   int
 		Approved, Manifest, Verified, Cancelled string
+		Stopped, Alone, Warned, Typed           string
 		Chain                                   []string
 		Live, Diff, Tree, Phone                 bool
 		Cookie                                  []any
@@ -62,7 +63,7 @@ func TestIntegrationConsole(t *testing.T) {
 	for _, v := range append(got.Violations, got.Errors...) {
 		t.Error(v)
 	}
-	if got.Pages < 15 || !got.Live || !got.Phone || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
+	if got.Pages < 19 || !got.Live || !got.Phone || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
 		!strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
 		t.Errorf("%s", raw)
 	}
@@ -71,6 +72,12 @@ func TestIntegrationConsole(t *testing.T) {
 	}
 	if got.Cancelled != "You cancelled the plan." {
 		t.Errorf("a plan is cancelled: %s", got.Cancelled)
+	}
+	if !strings.Contains(got.Stopped, "You stopped agent sample-agent") || !strings.Contains(got.Alone, "a second person must") {
+		t.Errorf("the stop: %q, %q", got.Stopped, got.Alone)
+	}
+	if !strings.Contains(got.Warned, "Your session ends in 5 minutes. Keep it") || got.Typed != "typed" {
+		t.Errorf("the end of the session: %q, typed %q", got.Warned, got.Typed)
 	}
 	if len(got.Cookie) != 2 || got.Cookie[0] != "" || got.Cookie[1] != float64(http.StatusUnauthorized) {
 		t.Errorf("the cookie: %v", got.Cookie)

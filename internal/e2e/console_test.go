@@ -104,7 +104,7 @@ func (p page) shows(t *testing.T, texts ...string) {
 }
 
 // consolePages are all that need no id.
-var consolePages = []string{"/console/now", "/console/plans", "/console/approvals", "/console/agents", "/console/policies", "/console/record", "/console/health"}
+var consolePages = []string{"/console/now", "/console/plans", "/console/approvals", "/console/agents", "/console/policies", "/console/record", "/console/health", "/console/stop", "/console/you"}
 
 // TestConsoleApproval: an intent waits, ben sees in the console what exactly will happen and
 // approves it there; it is carried out, and a second one is compared with it.

@@ -159,7 +159,7 @@ func (n *Node) withConsole(all, router http.Handler) (http.Handler, error) {
 		witnesses = append(witnesses, w.Key.Name())
 	}
 	inside := below(consoleapi.Path, router, all)
-	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, PublicURL: n.consoleURL(), People: n.cfg.People, Now: n.cfg.Now, Log: n.cfg.Log})
+	c, err := console.New(console.Config{API: inside, Witnesses: witnesses, Notices: n.noticesFor, PublicURL: n.consoleURL(), People: n.cfg.People, Now: n.cfg.Now, Log: n.cfg.Log})
 	if err != nil {
 		return nil, err
 	}

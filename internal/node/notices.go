@@ -37,6 +37,16 @@ func (n *Node) startNotices(g *group) {
 	}
 }
 
+// noticesFor lists the receivers that are told of what somebody may approve.
+func (n *Node) noticesFor(tenant, user string, roles []string) (names []string) {
+	for _, to := range n.cfg.Notices {
+		if to.For.Reaches(tenant, user, roles) {
+			names = append(names, to.Receiver.Name())
+		}
+	}
+	return names
+}
+
 func (n *Node) noticesFail(receiver string, err error) {
 	name := "notices." + receiver
 	if err == nil {

@@ -33,8 +33,16 @@ if (state) {
     live.replaceChildren(...now.childNodes);
     localize(live);
   };
+  const banner = async () => {
+    const answer = await fetch(location.href, { headers: { Accept: "text/html" } });
+    const now = new DOMParser().parseFromString(await answer.text(), "text/html").getElementById("stops");
+    if (!now) return;
+    document.getElementById("stops").replaceChildren(...now.childNodes);
+    localize(document.getElementById("stops"));
+  };
   const count = (e) => {
-    const { waiting } = JSON.parse(e.data);
+    const { waiting, stops } = JSON.parse(e.data);
+    if (stops !== document.getElementById("stops").childElementCount) banner();
     document.title = waiting ? `(${waiting}) ${title}` : title;
     document.getElementById("waiting").textContent = waiting ? `(${waiting})` : "";
   };
@@ -52,6 +60,42 @@ if (state) {
   });
   live?.addEventListener("focusout", () => { if (late) setTimeout(update, 0); });
   addEventListener("pagehide", () => stream.close());
+}
+
+// A page warns five minutes before its session ends, and keeps it without leaving the page. After
+// another login in another window its forms are of that session.
+const ends = document.getElementById("ends");
+if (ends) {
+  const [said, link] = ends.children;
+  let timer;
+  const wait = ({ seconds, last, csrf }) => {
+    clearTimeout(timer);
+    if (csrf) for (const field of document.querySelectorAll("input[name=csrf]")) field.value = csrf;
+    ends.hidden = seconds > 300;
+    if (!ends.hidden) {
+      const minutes = Math.ceil(seconds / 60);
+      said.textContent = seconds > 0 ? `Your session ends in ${minutes} ${minutes === 1 ? "minute" : "minutes"}.` : "Your session has ended. What you have typed is still here.";
+      const again = last || seconds <= 0;
+      link.textContent = again ? "Log in again in another window" : "Keep it";
+      link.href = again ? below("login") : location.href;
+      link.target = again ? "_blank" : "";
+    }
+    if (seconds > 0) timer = setTimeout(look, 1000 * (seconds > 300 ? seconds - 300 : Math.min(seconds, 60)));
+  };
+  const ask = async (method, body) => {
+    const answer = await fetch(below("session"), { method, body, headers: { Accept: "application/json" } }).catch(() => null);
+    if (answer?.ok) wait(await answer.json());
+    else if (answer?.status === 401) wait({ seconds: 0 });
+    return answer?.ok;
+  };
+  const look = () => ask("GET");
+  link.addEventListener("click", async (e) => {
+    if (link.target) return;
+    e.preventDefault();
+    if (await look()) await ask("POST", new URLSearchParams({ csrf: document.querySelector("input[name=csrf]").value }));
+  });
+  document.addEventListener("visibilitychange", () => { if (!document.hidden && !ends.hidden) look(); });
+  wait({ seconds: Number(ends.dataset.seconds), last: "last" in ends.dataset });
 }
 
 // The form of a decision: an edit turns Approve into sending it, items are counted, and a refusal

@@ -54,7 +54,7 @@ await open("/console/approvals");
 await look("login");
 await page.keyboard.type(key);
 await Promise.all([page.waitForNavigation(), page.keyboard.press("Enter")]);
-for (const name of ["now", "plans", "agents", "policies", "record", "health", "approvals"]) {
+for (const name of ["now", "plans", "agents", "policies", "record", "health", "stop", "you", "approvals"]) {
   await open(`/console/${name}`);
   await look(name);
 }
@@ -94,6 +94,33 @@ await second.waitForFunction((was) => document.querySelector("#live tbody tr").t
 await second.waitForFunction(() => !document.title.startsWith("("));
 found.live = true;
 await second.close();
+
+await open("/console/stop");
+await to("#agent-sample-agent");
+await page.keyboard.press("Space");
+await to("#reason");
+await page.keyboard.type("It writes to strangers.");
+await press("button[value=ask]");
+await look("stop_confirm");
+await press("button[value=stop]");
+found.stopped = await said();
+await look("stopped");
+await press("button[value=resume]");
+found.alone = await page.textContent("main");
+await open("/console/stop");
+// A session that is about to end says so, and a link keeps it with what was typed.
+await page.clock.install();
+await page.reload();
+await page.fill("#reason", "typed");
+await page.route("**/console/session", (r) => r.fulfill({ json: { seconds: 290, last: false, csrf: "" } }));
+await page.clock.runFor(56 * 60_000);
+await page.waitForSelector("#ends:not([hidden])");
+found.warned = await page.textContent("#ends");
+await page.unroute("**/console/session");
+await page.click("#ends a");
+await page.waitForSelector("#ends", { state: "hidden" });
+found.typed = await page.inputValue("#reason");
+await page.clock.resume();
 
 await open("/console/agents");
 await press(`a[href="/console/skills/${skill}"]`);
