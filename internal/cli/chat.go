@@ -21,6 +21,7 @@ import (
 
 func chatCommand(c *command) {
 	c.personFlags()
+	c.skillKeyFlag()
 	session := c.Flags().String("session", "", "continue this session (default: a new one)")
 	agent := c.agentFlag("agent to talk with")
 	debug := c.Flags().Bool("debug", false, "print each request to a model's server to standard error, as the JSON that is sent; the node must have been started with writ up --debug")

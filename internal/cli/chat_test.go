@@ -7,6 +7,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -21,6 +24,7 @@ type talkative struct {
 	after   []string   // frames once it is approved
 
 	messages []string // messages
+	keys     []string // for skill servers, of messages
 	sessions map[string]bool
 	approved []string
 	bodies   []string // of what was decided
@@ -44,7 +48,7 @@ func (g *talkative) serve(t *testing.T) string {
 		if err := json.NewDecoder(r.Body).Decode(&body); err != nil || body.Session == "" {
 			t.Errorf("%+v, %v", body, err)
 		}
-		g.messages = append(g.messages, body.Message)
+		g.messages, g.keys = append(g.messages, body.Message), append(g.keys, r.Header.Get("X-Skill-Api-Key"))
 		g.sessions[body.Session] = true
 		if strings.Contains(body.Message, "refuse") {
 			w.WriteHeader(http.StatusTooManyRequests)
@@ -113,6 +117,29 @@ func TestChat(t *testing.T) {
 	g.messages = nil
 	if chat(t, g, "how many?\n", "--session", "s1"); !g.sessions["s1"] {
 		t.Errorf("sessions %v", g.sessions)
+	}
+}
+
+// TestSkillKey: the caller's own key for skill servers comes from a variable, a file or a command, and is in no error.
+func TestSkillKey(t *testing.T) {
+	file := filepath.Join(t.TempDir(), "key")
+	if err := os.WriteFile(file, []byte("of-a-file\n"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for place, want := range map[string]string{"": "", "env:NOTES_KEY": "of-a-variable", "file:" + file: "of-a-file", "cmd:echo of-a-command": "of-a-command"} {
+		g := &talkative{answers: [][]string{nil}}
+		c := call{args: []string{"chat", "--url", g.serve(t), "--key", "k", "--skill-key", place}, stdin: "hello\n", env: map[string]string{"NOTES_KEY": "of-a-variable"}}
+		if got := c.run(t.Context()); !slices.Equal(g.keys, []string{want}) {
+			t.Errorf("%q sends %q: %+v", place, g.keys, got)
+		}
+	}
+	for place, code := range map[string]int{"env:NOT_SET": ExitMalformed, "file:" + file + "s": ExitMalformed, "sk-secret": ExitUsage} {
+		for _, command := range []string{"chat", "mcp"} {
+			got := call{args: []string{command, "--url", "http://127.0.0.1:1", "--key", "k", "--skill-key", place}, stdin: "hello\n"}.run(t.Context())
+			if got.code != code || !strings.Contains(got.err, "--skill-key") || strings.Contains(got.err, "sk-secret") {
+				t.Errorf("%s %s: %+v", command, place, got)
+			}
+		}
 	}
 }
 

@@ -23,6 +23,7 @@ type command struct {
 	std    IO
 	url    string // --url
 	key    string // --key: an API key
+	place  string // --skill-key: of the caller's own key for skill servers
 	signer string // --signer: the file of a private key
 	dir    string // --data
 	tenant string // --tenant

@@ -234,5 +234,30 @@ func (c *command) client() (client.Client, error) {
 	if c.key == "" {
 		return client.Client{}, errors.New("no API key: set WRIT_API_KEY, give --key, name the data directory of a local `writ up` with --data, or sign in (writ login)")
 	}
-	return client.Client{URL: c.url, Key: c.key}, nil
+	skillKey, err := c.skillKey()
+	return client.Client{URL: c.url, Key: c.key, SkillKey: skillKey}, err
+}
+
+// skillKeyFlag declares where the caller's own key for skill servers is.
+func (c *command) skillKeyFlag() {
+	c.Flags().StringVar(&c.place, "skill-key", "", "where your own key for skill servers with forward_api_key is: env:NAME, file:PATH, or cmd:COMMAND that prints it")
+}
+
+// skillKey reads the caller's own key for skill servers. No error has the value of the flag, which may be the key.
+func (c *command) skillKey() (key string, err error) {
+	kind, name, _ := strings.Cut(c.place, ":")
+	switch {
+	case c.place == "":
+	case kind == "env":
+		if key = c.std.Env(name); key == "" {
+			err = malformed(fmt.Errorf("--skill-key: the variable %s is not set", name))
+		}
+	case kind == "file" || kind == "cmd":
+		if key, err = config.Secret(c.place, "--skill-key"); err != nil {
+			err = malformed(err)
+		}
+	default:
+		err = usage(errors.New("--skill-key says where the key is, and is not the key: write env:NAME, file:PATH or cmd:COMMAND"))
+	}
+	return key, err
 }

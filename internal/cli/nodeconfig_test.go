@@ -78,7 +78,7 @@ func layers(t *testing.T) (path string, env map[string]string) {
 // leaves the others as the environment has them.
 func TestFlagsOverEnvironment(t *testing.T) {
 	path, env := layers(t)
-	base := config.Config{Variables: map[string]string{}}
+	base := config.Config{Variables: map[string]string{}, File: path}
 	for _, key := range keys() {
 		setKey(&base, key, "e=e", 7)
 		base.Variables[key] = "WRIT_" + strings.ToUpper(key)

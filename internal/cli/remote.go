@@ -137,6 +137,7 @@ func nextPage(cursor string) string {
 
 func mcpCommand(c *command) {
 	c.personFlags()
+	c.skillKeyFlag()
 	c.run = func([]string) error {
 		to, err := c.client()
 		if err != nil {

@@ -29,6 +29,8 @@ type Client struct {
 	URL string // http://host:port
 	Key string
 
+	SkillKey string // the caller's own, for skill servers that take it; empty: none
+
 	Agent string // that Run asks; empty: the server chooses
 }
 
@@ -288,13 +290,16 @@ func (c Client) do(ctx context.Context, method, path string, body []byte, header
 	return nil, e
 }
 
-// authorize sets the header of the key, which may be an access token: a JWT, as no API key is.
+// authorize sets the headers of the keys. Key may be an access token: a JWT, as no API key is.
 func (c Client) authorize(h http.Header) {
 	switch {
 	case strings.Count(c.Key, ".") == 2:
 		h.Set("Authorization", "Bearer "+c.Key)
 	case c.Key != "":
 		h.Set("X-Api-Key", c.Key)
+	}
+	if c.SkillKey != "" {
+		h.Set("X-Skill-Api-Key", c.SkillKey)
 	}
 }
 

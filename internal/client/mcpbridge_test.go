@@ -18,12 +18,13 @@ type mcpFake struct {
 	mu       sync.Mutex
 	begun    int
 	session  string
+	skillKey string
 	requests []string
 }
 
 func (f *mcpFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	raw, err := io.ReadAll(r.Body)
-	if err != nil || r.URL.Path != "/mcp" || r.Header.Get("X-Api-Key") != "key" {
+	if err != nil || r.URL.Path != "/mcp" || r.Header.Get("X-Api-Key") != "key" || r.Header.Get("X-Skill-Api-Key") != f.skillKey {
 		f.t.Errorf("%s %s %v: %v", r.Method, r.URL, r.Header, err)
 	}
 	var m mcpMessage
@@ -62,14 +63,14 @@ func (f *mcpFake) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 // TestBridge: messages go through as they are, refusals name their request, and a session
 // that the server has forgotten begins anew without the client.
 func TestBridge(t *testing.T) {
-	f := &mcpFake{t: t}
+	f := &mcpFake{t: t, skillKey: "of the caller"}
 	srv := httptest.NewServer(f)
 	t.Cleanup(srv.Close)
 	in, write := io.Pipe()
 	read, out := io.Pipe()
 	ended := make(chan error, 1)
 	go func() {
-		ended <- Client{URL: srv.URL, Key: "key"}.Bridge(t.Context(), in, out)
+		ended <- Client{URL: srv.URL, Key: "key", SkillKey: f.skillKey}.Bridge(t.Context(), in, out)
 		_ = out.Close()
 	}()
 	answers := bufio.NewScanner(read)

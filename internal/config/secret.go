@@ -84,6 +84,12 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	return c, nil
 }
 
+// Secret is the secret at a place. from is what names the place.
+func Secret(place, from string) (string, error) {
+	err := resolveText(&Config{}, &place, from)
+	return place, err
+}
+
 // resolveText replaces the text that names a secret's place by the secret. from is the setting or
 // variable that has the text. No error contains the secret or other output of the command, which
 // may be secret, too.
