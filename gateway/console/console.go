@@ -139,6 +139,7 @@ func (c *Console) Handler() http.Handler {
 		"GET /console/plans":                 {"plans", c.plans},
 		"GET /console/plans/{id}":            {"plan", c.plan},
 		"GET /console/plans/{id}/events":     {"", c.planEvents},
+		"GET /console/plans/{id}/logs":       {"logs", c.logs},
 		"POST /console/plans/{id}/cancel":    {"", c.cancelPlan},
 		"POST /console/plans/{id}/replay":    {"", c.replayRun},
 		"GET /console/intents/{id}":          {"intent", c.intent},

@@ -68,7 +68,7 @@ func fill(v reflect.Value) {
 // bodies of the pages, by template.
 func bodies() map[string]any {
 	return map[string]any{
-		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "intent": &intentPage{},
+		"login": &entrance{}, "problem": &pageError{}, "now": &intentList{}, "plans": &planList{}, "plan": &planPage{}, "logs": &logsPage{}, "intent": &intentPage{},
 		"approvals": &approvalsPage{}, "approval": &approvalPage{}, "agents": &agentsPage{}, "skill": &skillPage{},
 		"policies": &policiesPage{}, "explain": &explanation{}, "record": &recordPage{}, "health": &healthPage{},
 		"connect": &connectPage{}, "onward": &onward{}, "stop": &stopPage{}, "you": &youPage{},

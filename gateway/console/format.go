@@ -14,7 +14,7 @@ import (
 )
 
 // functions are those of the templates.
-var functions = template.FuncMap{"short": short, "brief": brief, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "brief": brief, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
 
 // short returns a digest or id shortened to what people need to distinguish it.
 func short(id string) string {

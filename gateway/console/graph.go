@@ -154,23 +154,32 @@ func (all peopleWaits) of(step int) (d time.Duration) {
 	return d
 }
 
+// stepsOf are the steps of tasks. A step that was held has had several.
+func stepsOf(events []event) map[string]int {
+	out := map[string]int{}
+	for _, e := range events {
+		var of struct {
+			Task string `json:"task_id"`
+			Step int    `json:"step_index"`
+		}
+		if e.Type == "subagent_b.spawned" && json.Unmarshal(e.Payload, &of) == nil {
+			out[of.Task] = of.Step
+		}
+	}
+	return out
+}
+
 // waitsForPeople reads them from the events of a plan. What is not decided waits until the end.
-func waitsForPeople(events []event, end time.Time) (out peopleWaits) {
-	at := map[string]int{}    // in out, by intent_id
-	steps := map[string]int{} // by task: a step that was held has another one later
+func waitsForPeople(events []event, steps map[string]int, end time.Time) (out peopleWaits) {
+	at := map[string]int{} // in out, by intent_id
 	for _, e := range events {
 		id := e.IntentID
 		var of struct {
 			Held     string `json:"held_intent_id"`
 			Decision string `json:"decision"`
-			Task     string `json:"task_id"`
-			Step     int    `json:"step_index"`
 		}
 		_ = json.Unmarshal(e.Payload, &of) // others have none of these
 		switch e.Type {
-		case "subagent_b.spawned":
-			steps[of.Task] = of.Step
-			continue
 		case "approval.requested":
 			at[id], out = len(out), append(out, peopleWait{steps[e.TaskID], e.At, end})
 			continue

@@ -6,9 +6,11 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"slices"
 	"time"
 
 	"aob.dev/writ/bus"
+	"aob.dev/writ/gateway/consoleapi"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/problem/edge"
 )
@@ -38,6 +40,7 @@ type planPage struct {
 	Graph      graph
 	Waterfall  waterfall
 	Rows       []stepRow
+	Rest       spent // by planning, answers, and steps that were replaced
 	Events     []event
 	MoreEvents int // that the page leaves out
 	List       intentList
@@ -71,6 +74,26 @@ type stepRow struct {
 	catalog.StepView
 	After        []string // the steps that it waits for, with the conditions of a run
 	Took, Waited string   // the latter for people
+	spent
+}
+
+// spent is what something used of models.
+type spent struct {
+	Tokens int
+	Cost   *float64 // nil: a model has no price
+}
+
+func (s *spent) add(u consoleapi.Use) {
+	switch {
+	case s.Tokens == 0:
+		s.Cost = u.Cost
+	case s.Cost != nil && u.Cost != nil:
+		sum := *s.Cost + *u.Cost
+		s.Cost = &sum
+	default:
+		s.Cost = nil
+	}
+	s.Tokens = catalog.AddTokens(s.Tokens, u.Tokens)
 }
 
 // event of a plan's timeline.
@@ -101,11 +124,16 @@ func (c *Console) plan(q *request) (any, error) {
 	if err := q.get(at+"/trace", &trace); err != nil {
 		return nil, err
 	}
+	var used []consoleapi.Use
+	if err := q.get(consoleapi.Path+"plans/"+url.PathEscape(id)+"/use", &used); err != nil {
+		return nil, err
+	}
 	end := c.Now()
 	if p.CompletedAt != nil {
 		end = *p.CompletedAt
 	}
-	people := waitsForPeople(trace.Events, end)
+	steps := stepsOf(trace.Events)
+	people := waitsForPeople(trace.Events, steps, end)
 	p.Says, p.Graph, p.Waterfall = says[p.Status], graphOf(p.PlanView), waterfallOf(p.PlanView, people, end)
 	for i, s := range p.Steps {
 		row := stepRow{StepView: s}
@@ -119,6 +147,13 @@ func (c *Console) plan(q *request) (any, error) {
 			row.Waited = lasted(d)
 		}
 		p.Rows = append(p.Rows, row)
+	}
+	for _, u := range used {
+		of := &p.Rest
+		if i := slices.IndexFunc(p.Rows, func(r stepRow) bool { return u.TaskID != "" && r.Step == steps[u.TaskID] }); i >= 0 {
+			of = &p.Rows[i].spent
+		}
+		of.add(u)
 	}
 	size := 0
 	for i, e := range trace.Events {
@@ -136,6 +171,22 @@ func (c *Console) plan(q *request) (any, error) {
 	}
 	var err error
 	p.List, err = q.intents(filter{"plan_id": id})
+	return p, err
+}
+
+// logsPage is the log of a plan or of one of its steps.
+type logsPage struct {
+	consoleapi.Lines
+	PlanID, Step string
+}
+
+func (*Console) logs(q *request) (any, error) {
+	p := logsPage{PlanID: q.PathValue("id"), Step: q.FormValue("step")}
+	path := consoleapi.Path + "plans/" + url.PathEscape(p.PlanID) + "/lines"
+	if p.Step != "" {
+		path += "?" + url.Values{"step": {p.Step}}.Encode()
+	}
+	err := q.get(path, &p.Lines)
 	return p, err
 }
 

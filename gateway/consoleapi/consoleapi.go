@@ -43,6 +43,22 @@ type Decided struct {
 	Reason   string    `json:"reason,omitempty"`
 }
 
+// Use is what an intent of a plan reports that models were used.
+type Use struct {
+	TaskID string   `json:"task_id,omitempty"` // that ended by it; empty: it plans, or closes the plan
+	Tokens int      `json:"tokens"`
+	Cost   *float64 `json:"cost,omitempty"` // absent: a model has no price
+}
+
+// Lines are the first lines in the log of a plan or of a step.
+type Lines struct {
+	Lines []catalog.LogLine `json:"lines"`
+	More  bool              `json:"more,omitempty"`
+}
+
+// MaxLines bounds Lines.
+const MaxLines = 100
+
 // Skill is a tool with its approval in a tenant.
 type Skill struct {
 	Name   string       `json:"name"`

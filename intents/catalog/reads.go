@@ -53,6 +53,11 @@ type UsageRow struct {
 // Price of a model for a million tokens, in any currency.
 type Price struct{ Input, Cached, Output float64 }
 
+// Of is the price of tokens. The cached ones are among the input.
+func (p Price) Of(input, cached, output int64) float64 {
+	return (p.Input*float64(max(0, input-cached)) + p.Cached*float64(cached) + p.Output*float64(output)) / 1e6
+}
+
 // PlansHealth is how plans went that use the same skills: such plans are of one kind.
 type PlansHealth struct {
 	Skills     []string `json:"skills"`

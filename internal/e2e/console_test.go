@@ -331,7 +331,8 @@ nodes:
   - id: sum
     type: python
     fn: |
-      import json
+      import json, sys
+      print("adding up", file=sys.stderr)
       print(json.dumps({"total": sum(json.load(open(input_file))["counts"])}))
     inputs: {counts: "${nodes.fetch.outputs.counts}"}
   - {id: thank, type: function, fn: lab.notify, inputs: {text: "${nodes.sum.outputs.total}"}}
@@ -372,13 +373,21 @@ func TestConsolePlan(t *testing.T) {
 	a, b := s.at(ana), s.at(audrey)
 	p := a.open("/console/plans/" + id)
 	p.shows(t, "It is done.", "2 if nodes.sum.outputs.total > 0", "2 if nodes.sum.outputs.total == 0 (it is not so)", "Replay this run", "Hatched")
-	if m := regexp.MustCompile(`<tr id="step-3">.*<td class="number">[0-9.]+m?s</td><td class="number">[0-9.]+m?s</td></tr>`).FindString(p.text); m == "" || !strings.Contains(p.text, `class="hatch"`) {
+	if m := regexp.MustCompile(`<tr id="step-3">.*<td class="number">[0-9.]+m?s</td><td class="number">[0-9.]+m?s</td>`).FindString(p.text); m == "" || !strings.Contains(p.text, `class="hatch"`) {
 		t.Errorf("no wait for people:\n%s", p.text)
 	}
 	other := b.open("/console/plans/" + id)
 	other.shows(t, "It is done.")
 	if strings.Contains(other.text, "Replay this run") {
 		t.Error("an auditor is offered to replay another user's run")
+	}
+	a.open("/console/plans/"+id+"/logs?step=2").shows(t, "step 2 of", "adding up")
+	a.open("/console/plans/"+id+"/logs?step=1").shows(t, "It has no lines.")
+	if p := a.open("/console/plans/" + id + "/logs?step=x"); p.status != http.StatusBadRequest || !strings.Contains(p.text, "/step") {
+		t.Errorf("the log of no step: %d\n%s", p.status, p.text)
+	}
+	if p := b.open("/console/plans/" + id + "/logs"); p.status != http.StatusForbidden || !strings.Contains(p.text, "logs:read") {
+		t.Errorf("a log without logs:read: %d\n%s", p.status, p.text)
 	}
 	at := "/console/plans/" + id + "/replay"
 	if p := b.send(at, url.Values{"csrf": {other.csrf()}, "from_node": {"sum"}, "mode": {"freeze"}}); p.status != http.StatusForbidden && p.status != http.StatusNotFound {

@@ -1,11 +1,14 @@
 package httpapi
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"io"
 	"log/slog"
 	"net/http"
+	"slices"
+	"strconv"
 	"time"
 
 	"aob.dev/writ/gateway/consoleapi"
@@ -14,6 +17,7 @@ import (
 	"aob.dev/writ/internal/problem"
 	"aob.dev/writ/internal/problem/edge"
 	"aob.dev/writ/internal/ratelimit"
+	"aob.dev/writ/storage"
 )
 
 // ConsoleAPI reads what the console shows. The caller has already checked that the person may read
@@ -39,7 +43,8 @@ type ConsoleAPI interface {
 // Capabilities for reads beyond the intents that a person sees.
 const (
 	capabilityExplain = "policy:explain"
-	capabilityAgents  = "agents:read"    // revisions of others
+	capabilityAgents  = "agents:read" // revisions of others
+	capabilityLogs    = "logs:read"
 	heavyWait         = 10 * time.Second // wait for another read of the whole record
 )
 
@@ -76,6 +81,8 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 	route("health", "", func(v *visitor) (any, error) {
 		return api.Health(v.Request.Context(), v.Grant.Tenant, v.Oversees())
 	})
+	route("plans/:id/use", catalog.CapabilityPlans, func(v *visitor) (any, error) { return v.use(api) })
+	route("plans/:id/lines", capabilityLogs, (*visitor).lines)
 	route("policy", capabilityExplain, func(*visitor) (any, error) { return api.Policy(), nil })
 	route("explain/:id", capabilityExplain, func(v *visitor) (any, error) {
 		a, err := v.intent()
@@ -93,6 +100,94 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 		}
 		return s.heavily(v, func(ctx context.Context) (any, error) { return nil, s.bundle(ctx, v) })
 	})
+}
+
+// maxReports bounds the intents of a plan that report usage: no plan has so many.
+const maxReports = 1000
+
+// use reads what the plan of the path used of models, from the intents that report it.
+func (v *visitor) use(api ConsoleAPI) (any, error) {
+	p, err := v.plan()
+	if err != nil {
+		return nil, err
+	}
+	ctx := v.Request.Context()
+	q := storage.Query{Terms: map[string][]string{"plan_id": {p.PlanID}, "type": {"plan", "step.finish", "plan.close"}, "verdict": {string(intents.Allow)}}, Limit: maxReports}
+	page, err := v.s.cfg.Documents.Search(ctx, v.Grant.Tenant, storage.IndexIntents, q)
+	if err != nil {
+		return nil, err
+	}
+	out := []consoleapi.Use{}
+	for _, d := range page.Documents {
+		s, err := api.Signed(ctx, d.Position)
+		if err != nil {
+			return nil, err
+		}
+		var a struct {
+			TaskID string          `json:"task_id"`
+			Usage  []catalog.Usage `json:"usage"`
+		}
+		if len(s.Args) == 0 { // they were erased
+			continue
+		}
+		if err := json.Unmarshal(s.Args, &a); err != nil {
+			return nil, err
+		}
+		if len(a.Usage) == 0 {
+			continue
+		}
+		use, cost, priced := consoleapi.Use{TaskID: a.TaskID, Tokens: catalog.Tokens(a.Usage)}, 0.0, true
+		for _, u := range a.Usage {
+			price, has := v.s.cfg.Prices[u.Model]
+			cost += price.Of(int64(u.InputTokens), int64(u.CachedTokens), int64(u.OutputTokens))
+			priced = priced && has
+		}
+		if priced {
+			use.Cost = &cost
+		}
+		out = append(out, use)
+	}
+	return out, nil
+}
+
+// lines reads the log of the plan of the path, or with ?step= that of a step.
+func (v *visitor) lines() (any, error) {
+	if err := v.accepts("step"); err != nil {
+		return nil, err
+	}
+	p, err := v.plan()
+	if err != nil {
+		return nil, err
+	}
+	step, _ := strconv.Atoi(v.Query("step")) // 0: there is none
+	out := consoleapi.Lines{Lines: []catalog.LogLine{}}
+	q := storage.Query{Terms: map[string][]string{"plan_id": {p.PlanID}, "event_type": {catalog.EventLine}}, Sort: "position", Limit: maxReports}
+	for {
+		page, err := v.s.cfg.Documents.Search(v.Request.Context(), v.Grant.Tenant, storage.IndexEvents, q)
+		if err != nil {
+			return nil, err
+		}
+		for _, d := range page.Documents {
+			var e struct {
+				Payload catalog.LogLine `json:"payload"`
+			}
+			if err := json.Unmarshal(d.Body, &e); err != nil {
+				return nil, err
+			}
+			if step != 0 && e.Payload.Step != step {
+				continue
+			}
+			if out.More = len(out.Lines) == consoleapi.MaxLines; out.More {
+				break
+			}
+			out.Lines = append(out.Lines, e.Payload)
+		}
+		if q.After = page.Cursor; q.After == "" || out.More {
+			break
+		}
+	}
+	slices.SortStableFunc(out.Lines, func(a, b catalog.LogLine) int { return cmp.Or(a.At.Compare(b.At), a.N-b.N) })
+	return out, nil
 }
 
 // heavily runs a read of the whole record: one at a time for a tenant.

@@ -56,6 +56,30 @@ func (reads) Bundle(_ context.Context, w io.Writer, _ string) error {
 	return errors.Join(err, errors.New("the rest cannot be read"))
 }
 
+// TestUse: what each task used of models is read from the intents that report it, with its cost if all
+// models have a price.
+func TestUse(t *testing.T) {
+	e := open(t)
+	p := e.Begun("p1", "pay")
+	task := p.Started(1)
+	finish := catalog.StepFinish{TaskID: task.TaskID, Status: "failed", Reason: "x", Usage: []catalog.Usage{
+		{Agent: "subagent", Model: "test:priced", Calls: 1, InputTokens: 3_000_000, CachedTokens: 1_000_000, OutputTokens: 1_000_000},
+	}}
+	e.Want(task.Do(task.Intent("step.finish", finish)), intents.OK)
+	e.Want(p.Plan(routertest.Steps(2, "pay")), intents.OK)
+	task = p.Started(2)
+	finish.TaskID = task.TaskID
+	finish.Usage = append(finish.Usage, catalog.Usage{Agent: "subagent", Model: "test:free", Calls: 1, OutputTokens: 7})
+	e.Want(task.Do(task.Intent("step.finish", finish)), intents.OK)
+	at := consoleapi.Path + "plans/" + routertest.PlanID("p1") + "/use"
+	used := decoded[[]consoleapi.Use](t, e.get(at, e.bearer("ana", "default", "user")...))
+	if len(used) != 2 || used[0].Tokens != 4_000_000 || used[0].TaskID == "" || used[0].Cost == nil || *used[0].Cost != 2*2+0.5+8 || used[1].TaskID != task.TaskID || used[1].Tokens != 4_000_007 || used[1].Cost != nil {
+		t.Errorf("%+v", used)
+	}
+	refused(t, e.get(at, e.bearer("bob", "default", "user")...), intents.NotFound)
+	refused(t, e.get(at, e.bearer("audrey", "default", "auditor")...), intents.AuditRequired)
+}
+
 // TestConsoleAPI: the roles of the grant determine what the console reads of the record. Nobody
 // sees there what a policy masks, nor with a standing grant; an interrupted bundle is recognisable.
 func TestConsoleAPI(t *testing.T) {

@@ -74,7 +74,8 @@ func openWith(t *testing.T, o routertest.Options) *entrance {
 	})
 	plain := httpapi.New(httpapi.Config{
 		Router: w.Router, State: w.Dir, Documents: docs, Recorder: r, Policy: w.Policy, ConsoleAPI: reads{w: w},
-		Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler),
+		Prices: map[string]catalog.Price{"test:priced": {Input: 2, Cached: 0.5, Output: 8}},
+		Now:    w.Clock.Now, Log: slog.New(slog.DiscardHandler),
 	})
 	return &entrance{w, contract(t).Handler(t, plain), plain, docs, r}
 }

@@ -113,6 +113,7 @@ var accepted = map[string]values{
 	"code":         names,
 	"verdict":      names,
 	"plan_id":      names,
+	"step":         {regexp.MustCompile(`^[1-9][0-9]{0,3}$`).MatchString, "must be the number of a step"},
 	"user":         names,
 	"skill":        skills,
 	"cursor":       cursor,

@@ -53,7 +53,7 @@ func Usage(ctx context.Context, docs storage.Documents, prices map[string]catalo
 	for _, r := range rows {
 		r.AvgLatencyMS /= r.Turns
 		if price, there := prices[r.Model]; there {
-			cost := (price.Input*float64(max(0, r.InputTokens-r.CachedTokens)) + price.Cached*float64(r.CachedTokens) + price.Output*float64(r.OutputTokens)) / 1e6
+			cost := price.Of(r.InputTokens, r.CachedTokens, r.OutputTokens)
 			r.Cost = &cost
 		}
 		out.Usage = append(out.Usage, r)

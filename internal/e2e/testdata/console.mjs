@@ -66,6 +66,10 @@ for (const [name, query] of [["record_narrow", "verdict=allow&type=plan.open"], 
 
 await open(`/console/plans/${run}`);
 await look("run");
+for (const step of [1, 2]) {
+  await open(`/console/plans/${run}/logs?step=${step}`);
+  await look(`log_${step}`);
+}
 await open(`/console/plans/${waiting}`);
 await look("run_waits");
 await to("details:has(form[action$=cancel]) > summary");
