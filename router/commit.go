@@ -104,6 +104,7 @@ func (r *Router) write(ctx context.Context, all []*execution) (err error) {
 		for i, x := range all {
 			x.position = res.Positions[first[i]]
 		}
+		r.shadow.offer(all)
 		return nil
 	case res.Verdict == storage.Lost && all[0].Batch == nil:
 		return r.lost(ctx, all[0], res.Winner)

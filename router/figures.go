@@ -13,7 +13,7 @@ func (r *Router) Figures() []telemetry.Metric {
 	versions := telemetry.Figure("ps6_envelope_version_mismatch_total", "Enricher responses that were not shown, as no agent declares their major version, and intents of another version.", func() int64 { return counts().Versions })
 	versions.Counter = true
 	return []telemetry.Metric{
-		accepted, versions,
+		accepted, versions, r.shadowMetric(),
 		{
 			Name: "ps6_envelope_principal_mismatch_total", Help: "Answers of skill servers for another user than the one who asked, none of which was shown, and intents for another user than their grant's.",
 			Label: "consumer", Counter: true, Values: func() map[string]float64 {

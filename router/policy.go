@@ -81,13 +81,17 @@ func (r *Router) engine(ctx context.Context, v *state.View, tenant string) (*pol
 	if err != nil {
 		return nil, err
 	}
-	data := v.Directory().Tenant(tenant)
-	g := &r.engines
+	return r.engines.engine(base, v.Directory(), tenant)
+}
+
+// engine is a policy over the data of a tenant.
+func (g *engines) engine(base *policies.Engine, dir *state.Directory, tenant string) (*policies.Engine, error) {
+	data := dir.Tenant(tenant)
 	g.mu.RLock()
 	e := g.of[tenant]
 	g.mu.RUnlock()
 	if e == nil || e.base != base || e.data != data {
-		e = g.put(tenant, &tenantEngine{base, data, v.Directory().At(), sync.OnceValues(func() (*policies.Engine, error) {
+		e = g.put(tenant, &tenantEngine{base, data, dir.At(), sync.OnceValues(func() (*policies.Engine, error) {
 			return base.WithData(data.PolicyData())
 		})})
 	}

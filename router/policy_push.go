@@ -2,7 +2,7 @@ package router
 
 import (
 	"context"
-	"encoding/base64"
+	"errors"
 	"fmt"
 
 	"aob.dev/writ/intents/catalog"
@@ -13,26 +13,28 @@ import (
 // openPush reads the bundle of an intent. The intent's signature covers the bundle, so the bundle
 // needs none of its own.
 func openPush(a catalog.PolicyPush) (policies.Tree, error) {
-	raw, err := base64.StdEncoding.Strict().DecodeString(a.Bundle)
-	if err != nil {
-		return policies.Tree{}, illegal("/intent/args/bundle", "not base64")
-	}
-	tree, err := policies.ReadBundle(raw)
+	tree, err := openBundle(a.Bundle, a.Digest)
 	switch {
+	case errors.Is(err, errOtherDigest):
+		return tree, illegal("/intent/args/digest", err.Error())
 	case err != nil:
 		return tree, illegal("/intent/args/bundle", err.Error())
 	case tree.Revision != a.Revision:
 		return tree, illegal("/intent/args/revision", fmt.Sprintf("the bundle has revision %d", tree.Revision))
-	case tree.Source.Digest() != a.Digest:
-		return tree, illegal("/intent/args/digest", "the bundle has another digest")
 	}
 	return tree, nil
 }
 
 // provePush compiles the policy of a push and runs the router's self-proof under it, before
-// anything is committed. The sender determines its cost, so it comes after stage 6.
+// anything is committed; likewise that of a shadow policy. The sender determines its cost, so it comes
+// after stage 6.
 func (r *Router) provePush(ctx context.Context, d *decision) error {
-	if d.env.Type() != state.TypePolicyPush || d.duplicate != nil {
+	switch {
+	case d.duplicate != nil:
+		return nil
+	case d.env.Type() == state.TypeAdminPut:
+		return r.proveShadow(ctx, d)
+	case d.env.Type() != state.TypePolicyPush:
 		return nil
 	}
 	if r.cfg.PolicyPlace != "" {

@@ -43,7 +43,7 @@ const (
 // submitted, with the same shares. All others get IN_FLIGHT at once.
 const DefaultWaits = 512
 
-// Config of a router. Every member is required but Catalog, Documented, Breakers, BreakerStore, Slots, ChildSlots,
+// Config of a router. Every member is required but Catalog, Documented, Breakers, BreakerStore, ShadowStore, Slots, ChildSlots,
 // Waits, Rates, UserHolds, TenantHolds, TenantPlans and Plans.
 type Config struct {
 	Journal  storage.Journal
@@ -87,6 +87,7 @@ type Config struct {
 
 	Breakers     *breakers.Terms // nil: the default ones
 	BreakerStore durable.Store   // nil: breakers end with the process
+	ShadowStore  durable.Store   // nil: what is known of a shadow policy ends with the process
 
 	UserHolds, TenantHolds int // how many approvals may be pending; 0: the defaults; negative: no bound
 	TenantPlans, Plans     int // how many plans may be open, of a tenant and in all; 0: the defaults; negative: no bound
@@ -118,6 +119,7 @@ type Router struct {
 	left       []storage.OpenIntent // that an earlier one left open; set by Start
 	ready      atomic.Bool
 	turn       sync.Mutex // of control intents, from decision to commit
+	shadow     shadow
 }
 
 // New checks nothing durable and starts nothing; see Start.
@@ -135,7 +137,7 @@ func New(cfg Config) (*Router, error) {
 	r := &Router{
 		cfg: cfg, state: cfg.State, meters: newMeters(cfg.Rates, cfg.Now), refusals: newRefusals(cfg.Log, cfg.Now),
 		slots: ratelimit.NewPlaces(cfg.Slots), childSlots: ratelimit.NewPlaces(cfg.ChildSlots), waits: ratelimit.NewPlaces(cfg.Waits),
-		batches: ratelimit.PlacesOf(batchShares), keys: storage.NewIntentKeys(cfg.KeySecret),
+		batches: ratelimit.PlacesOf(batchShares), keys: storage.NewIntentKeys(cfg.KeySecret), shadow: newShadow(),
 	}
 	r.state.OnOutcome(r.waiters.done)
 	r.breakers = breakers.New(*cfg.Breakers, cfg.BreakerStore, cfg.Now, cfg.Log, r.breakerChanged)
@@ -174,6 +176,7 @@ func (r *Router) Start(ctx context.Context) error {
 	}
 	r.eraseInBackground(ctx) // what a crash left
 	r.logUnexplained(ctx)
+	r.openShadow(ctx)
 	r.ready.Store(true)
 	return nil
 }

@@ -18,6 +18,7 @@ type policiesPage struct {
 		Since    string `json:"since"`
 		Refused  int64  `json:"refused"`
 	}
+	Shadow     *shadow // nil: there was none
 	Denied     intentList
 	Files      []string
 	File, Text string
@@ -41,6 +42,13 @@ func (*Console) policies(q *request) (any, error) {
 		if err := q.get(consoleapi.Path+"policy", &tree); err != nil {
 			return nil, err
 		}
+		if err := q.get(consoleapi.Path+"shadow", &p.Shadow); err != nil {
+			return nil, err
+		}
+		if p.Shadow != nil {
+			slices.Reverse(p.Shadow.Differences)
+			p.Shadow.Differences = p.Shadow.Differences[:min(len(p.Shadow.Differences), shadowShown)]
+		}
 		p.Files = slices.Sorted(maps.Keys(tree))
 		p.File = q.FormValue("file")
 		if _, ok := tree[p.File]; !ok && len(p.Files) > 0 {
@@ -49,6 +57,43 @@ func (*Console) policies(q *request) (any, error) {
 		p.Text = tree[p.File]
 	}
 	return p, nil
+}
+
+// shadowShown is how many differences of a shadow policy a page has.
+const shadowShown = 100
+
+// shadow is how the person's tenant would fare under the shadow policy (router.Shadow).
+type shadow struct {
+	Digest  string `json:"policy_digest"`
+	Since   string `json:"since"`
+	Until   string `json:"until"`
+	Ended   string `json:"ended"`
+	Dropped int64  `json:"dropped"`
+	Tenants map[string]struct {
+		Decided int64 `json:"decided"`
+		Differ  int64 `json:"differ"`
+		Failed  int64 `json:"failed"`
+	} `json:"tenants"`
+	Groups []struct {
+		Type   string          `json:"type"`
+		Rule   string          `json:"rule"`
+		Before intents.Verdict `json:"before"`
+		After  intents.Verdict `json:"after"`
+		Count  int64           `json:"count"`
+	} `json:"groups"`
+	Differences []struct {
+		IntentID string         `json:"intent_id"`
+		Type     string         `json:"type"`
+		At       string         `json:"at"`
+		Before   shadowDecision `json:"before"`
+		After    shadowDecision `json:"after"`
+	} `json:"differences"`
+}
+
+type shadowDecision struct {
+	Verdict     intents.Verdict `json:"verdict"`
+	Rules       []string        `json:"rules"`
+	Obligations []string        `json:"obligations"`
 }
 
 // Capabilities required by pages that read more than the API shows.

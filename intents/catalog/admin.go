@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"time"
 
 	"aob.dev/writ/intents"
 )
@@ -206,6 +207,16 @@ type PolicyPush struct {
 	Revision int64  `json:"revision"` // higher than the one in force; the bundle's manifest says the same
 	Digest   string `json:"digest"`   // of the tree (policies.Source.Digest)
 	Bundle   string `json:"bundle"`   // gzipped tar, base64
+}
+
+// PolicyShadowKey is the data of tenant system that has a policy be tried beside the one in force.
+const PolicyShadowKey = "policy_shadow"
+
+// PolicyShadow is its value. The signature of the intent that puts it is that of the bundle.
+type PolicyShadow struct {
+	Since  time.Time `json:"since"`
+	Digest string    `json:"digest"` // of the tree
+	Bundle string    `json:"bundle"` // as in PolicyPush, of any revision
 }
 
 // EraseResult is the result of record.erase. Remaining says where copies of the erased data may be, and what to do

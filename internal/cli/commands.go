@@ -180,6 +180,7 @@ var policyRows = []row{
 		use: "push DIR --revision N", short: "Put a policy tree in force for all tenants; the router proves it first",
 		make: policyPush,
 	},
+	{use: "shadow [DIR] [--end]", short: "Try a policy tree on live decisions, without effect, and show what it decides otherwise", make: policyShadow},
 }
 
 var registryRows = []row{

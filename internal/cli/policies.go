@@ -2,18 +2,23 @@ package cli
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"strings"
+	"time"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/internal/durable"
+	"aob.dev/writ/internal/keydir"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
 )
 
 // readTree reads the tree of the directory that a command names; none: the embedded one.
@@ -214,6 +219,55 @@ func policyPush(c *command) {
 			Digest   string `json:"digest"`
 		}{p, push.Revision, push.Digest}}, nil
 	}
+}
+
+// policyShadow begins, shows and ends the trial of a tree beside the one in force.
+func policyShadow(c *command) {
+	c.operatorFlags()
+	end := c.Flags().Bool("end", false, "end the trial")
+	c.answer = func(args []string) (answer, error) {
+		value := json.RawMessage("null")
+		switch {
+		case *end && len(args) > 0:
+			return answer{}, usage(errors.New("--end: it goes with no directory, since one tree is tried at a time"))
+		case len(args) > 0:
+			tree, err := readTree(args)
+			if err != nil {
+				return answer{}, err
+			}
+			if _, err := policies.CheckAny(tree); err != nil {
+				return answer{}, err
+			}
+			raw, err := policies.BuildBundle(policies.Tree{Source: tree, Revision: 1})
+			if err != nil {
+				return answer{}, err
+			}
+			value, _ = json.Marshal(catalog.PolicyShadow{Since: time.Now().UTC(), Digest: tree.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)}) // plain data
+		case !*end:
+			return c.shadowReport()
+		}
+		a, err := c.intent("admin.put", catalog.AdminPut{Tenant: keydir.LocalTenant, Data: &catalog.Data{Key: catalog.PolicyShadowKey, Value: value}})
+		if err != nil {
+			return answer{}, err
+		}
+		out := answer{data: putBy(a), text: a.IntentID + "\n", note: "no tree is tried now\n"}
+		if !*end {
+			out.note = fmt.Sprintf("%s is tried on what is decided, for %d days, and decides nothing: writ policy shadow shows the differences\n", args[0], router.ShadowTerm/(24*time.Hour))
+		}
+		return out, nil
+	}
+}
+
+// shadowReport is what the router of the data directory has stored.
+func (c *command) shadowReport() (answer, error) {
+	report, err := router.ReadShadow(c.Context(), durable.Document(datadir.PolicyShadow(c.dir)))
+	if err != nil {
+		return answer{}, malformed(err)
+	}
+	if report == nil {
+		return answer{}, fmt.Errorf("no tree has been tried in %s: writ policy shadow DIR tries one. Of a cell, see Policies in the console", c.dir)
+	}
+	return answer{data: report, text: render("shadow.table", report)}, nil
 }
 
 // unmatchedInPolicy lists the names in a tree that match nothing, if the record of the data

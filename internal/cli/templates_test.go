@@ -17,6 +17,7 @@ import (
 	"aob.dev/writ/internal/demo"
 	"aob.dev/writ/internal/eval"
 	"aob.dev/writ/policies"
+	"aob.dev/writ/router"
 	"aob.dev/writ/state"
 	"aob.dev/writ/state/agents"
 	"aob.dev/writ/upkeep"
@@ -53,6 +54,7 @@ func TestTexts(t *testing.T) {
 		"tested": map[string][]policies.Case{"a": {{}, {Passed: true}}}, "decided": catalog.ApproveResult{State: "released", Code: "OK", Missing: []string{"x"}}, "judged": eval.Result{Wrong: []string{"x"}},
 		"connect.link":    connecting{},
 		"probed":          probedAgent{Points: []upkeep.AgentPoint{{Found: "x", Do: "y"}}},
+		"shadow.table":    &router.Shadow{Groups: []router.ShadowGroup{{}}, Differences: []router.ShadowDifference{{}}},
 		"policy.table":    policies.Report{Rules: []policies.RuleInfo{{}}, Reads: []string{"x"}},
 		"workflows.table": workflowPage{Workflows: []workflowRow{{}}, Runs: []catalog.PlanView{{Run: &catalog.RunView{}}}},
 		"run.table":       catalog.PlanView{Run: &catalog.RunView{ReplayOf: "x", Edges: []catalog.RunEdge{{To: "a", Condition: "x", Holds: new(bool)}}}, Steps: []catalog.StepView{{PlanStep: catalog.PlanStep{ID: "a"}, FailureReason: "x", RetryAt: new(time.Time)}}, Response: "x", Failure: &catalog.Failure{}},

@@ -13,6 +13,7 @@
 //	address      URL of that process
 //	started      the log has begun
 //	breakers.json breakers of skill servers that fail
+//	policy_shadow.json how a policy decides that is tried
 //	notices-*.json what receivers of notices were told
 //	audit-stream.json how far the record was streamed
 //
@@ -52,6 +53,10 @@ func Snapshot(dir string) string { return filepath.Join(dir, "snapshot") }
 // Breakers is the file with the breakers of skill servers that fail. Nothing depends on it: without
 // it all are called.
 func Breakers(dir string) string { return filepath.Join(dir, "breakers.json") }
+
+// PolicyShadow is the file with the report on the policy that is tried beside the one in force. Nothing
+// depends on it.
+func PolicyShadow(dir string) string { return filepath.Join(dir, "policy_shadow.json") }
 
 // AuditStream is the file that says how far the record was streamed. Without it, it is streamed from
 // its beginning.

@@ -1,6 +1,7 @@
 package e2e
 
 import (
+	"encoding/base64"
 	"encoding/json"
 	"html"
 	"io"
@@ -15,6 +16,7 @@ import (
 	"aob.dev/writ/executors/skills/approval"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
+	"aob.dev/writ/policies"
 )
 
 // browser is somebody at the console.
@@ -278,6 +280,59 @@ func TestConsoleSkill(t *testing.T) {
 	b.send("/console/skills/"+name, form).shows(t, "You approved "+name)
 	if p := b.open("/console/skills/" + name); strings.Contains(p.text, "Approve this version") {
 		t.Errorf("it still waits:\n%s", p.text)
+	}
+}
+
+// TestConsoleShadow: people read in the console what a shadow tree would decide otherwise, of their own
+// tenant; it decides nothing, and the record holds good.
+func TestConsoleShadow(t *testing.T) {
+	t.Parallel()
+	s := start(t, setup{})
+	s.operate("admin.put", catalog.AdminPut{New: &catalog.Tenant{ID: "acme"}})
+	ben, una := s.addPerson("default", "ben", "user", "auditor"), s.addPerson("acme", "una", "auditor")
+	tree := policies.Source{"none.rego": []byte(`package writ.ext.none
+
+# METADATA
+# title: No plans
+# description: No plan is opened any more.
+# custom:
+#   id: none.open
+deny contains {"id": "none.open", "reason": "No plan is opened any more."} if input.intent.type == "plan.open"
+`)}
+	raw, err := policies.BuildBundle(policies.Tree{Source: tree, Revision: 1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	value, err := json.Marshal(catalog.PolicyShadow{Since: time.Now(), Digest: tree.Digest(), Bundle: base64.StdEncoding.EncodeToString(raw)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := s.at(ben)
+	if p := b.open("/console/policies"); p.status != http.StatusOK || strings.Contains(p.text, "The tree that is tried") {
+		t.Errorf("%d\n%s", p.status, p.text)
+	}
+	s.operate("admin.put", catalog.AdminPut{Tenant: "system", Data: &catalog.Data{Key: catalog.PolicyShadowKey, Value: value}})
+	var p page
+	deadline := time.Now().Add(time.Minute)
+	for !strings.Contains(p.text, "none.open") {
+		if time.Now().After(deadline) {
+			t.Fatalf("no difference: %d\n%s", p.status, p.text)
+		}
+		if turn := s.ask(s.as("ana"), "What is the answer?"); turn.PlanID == "" {
+			t.Fatalf("%+v", turn)
+		}
+		p = b.open("/console/policies")
+	}
+	p.shows(t, "The tree that is tried", tree.Digest(), "plan.open", "What it decides otherwise")
+	link := regexp.MustCompile(`href="(/console/intents/[^"]+)"><code>[^<]+</code></a></td><td>[^<]*</td><td><code>plan.open`).FindStringSubmatch(p.text)
+	if link == nil {
+		t.Fatalf("no link to an intent:\n%s", p.text)
+	}
+	b.open(link[1]).shows(t, "plan.open")
+	other := s.at(una).open("/console/policies")
+	other.shows(t, "The tree that is tried")
+	if strings.Contains(other.text, "none.open") {
+		t.Errorf("another tenant reads it:\n%s", other.text)
 	}
 }
 

@@ -31,7 +31,7 @@ func (n *Node) openRouter(ctx context.Context) (err error) {
 	n.router, err = router.New(router.Config{
 		Term: term, Journal: n.erasing(), Records: n.journal, State: n.directory, Catalog: n.catalog, Blobs: n.blobs, Holdings: n.holdings, Remembered: n.remembered, Documented: n.index.Reach, Bus: n.conns.of(natsserver.Router),
 		Key: n.keys.Signer(intents.RoleRouter), KeySecret: secret, Policy: n.policy, PolicyPlace: n.policyPlace(), KeepPolicy: n.keepVersions, Now: n.cfg.Now, Log: n.cfg.Log,
-		Rate: n.rateOf, Meter: n.intents, Crashed: !n.standalone() || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.breakerStore(),
+		Rate: n.rateOf, Meter: n.intents, Crashed: !n.standalone() || !n.ended, Blocked: n.blocked, Rates: n.cfg.Limits.Rates, UserHolds: n.cfg.Limits.UserHolds, TenantHolds: n.cfg.Limits.TenantHolds, Breakers: n.cfg.Limits.Breakers, BreakerStore: n.routerStore("breakers", datadir.Breakers), ShadowStore: n.routerStore("policy_shadow", datadir.PolicyShadow),
 	})
 	if err == nil {
 		n.lookErasures(ctx)
@@ -39,12 +39,12 @@ func (n *Node) openRouter(ctx context.Context) (err error) {
 	return err
 }
 
-// breakerStore is where the router stores breakers: its successor reads them there.
-func (n *Node) breakerStore() durable.Store {
+// routerStore is where the router stores a document: its successor reads it there.
+func (n *Node) routerStore(name string, file func(dir string) string) durable.Store {
 	if n.standalone() {
-		return durable.Document(datadir.Breakers(n.cfg.Dir))
+		return durable.Document(file(n.cfg.Dir))
 	}
-	return bus.NewDocument(n.conns.of(natsserver.Router), "breakers")
+	return bus.NewDocument(n.conns.of(natsserver.Router), name)
 }
 
 // remembered reports whether a memory of a tenant names a blob.
@@ -86,6 +86,7 @@ func (n *Node) startDeciding(g *group) error {
 	}
 	g.run("holds", n.router.WatchHolds)
 	g.run("counters", n.router.Run)
+	g.run("shadow", n.router.WatchShadow)
 	n.startNotices(g)
 	n.startAuditStream(g)
 	g.run("frames", func(ctx context.Context) error { return bus.ShareFrames(ctx, n.Bus(), n.cfg.Log) })

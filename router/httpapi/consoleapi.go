@@ -84,6 +84,13 @@ func (s *server) openConsoleAPI(r *edge.Routes) {
 	route("plans/:id/use", catalog.CapabilityPlans, func(v *visitor) (any, error) { return v.use(api) })
 	route("plans/:id/lines", capabilityLogs, (*visitor).lines)
 	route("policy", capabilityExplain, func(*visitor) (any, error) { return api.Policy(), nil })
+	route("shadow", capabilityExplain, func(v *visitor) (any, error) {
+		report, err := s.cfg.Router.Shadow(v.Request.Context())
+		if report == nil || err != nil {
+			return report, err
+		}
+		return report.Of(v.Grant.Tenant), nil
+	})
 	route("explain/:id", capabilityExplain, func(v *visitor) (any, error) {
 		a, err := v.intent()
 		switch {

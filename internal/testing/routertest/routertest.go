@@ -78,6 +78,8 @@ type Options struct {
 	Breakers *breakers.Terms
 	// BreakerStore has them over restarts; nil: one in memory.
 	BreakerStore durable.Store
+	// ShadowStore has the report on a shadow policy over restarts; nil: none.
+	ShadowStore durable.Store
 	// How many plans of a tenant may be open; 0: the default.
 	TenantPlans int
 }
@@ -200,7 +202,7 @@ func (w *World) open(journal func(storage.Observer) Journal) {
 	config := router.Config{
 		Journal: wrapped, Records: w.Journal, State: dir, Blobs: blobs, Holdings: holdings, Remembered: w.options.Remembered, Bus: w.Bus, Key: w.Signer, KeySecret: KeySecret,
 		Catalog: w.Catalog, Policy: w.Policy, Now: w.Clock.Now, Log: slog.New(slog.DiscardHandler), Slots: w.options.Slots, ChildSlots: w.options.ChildSlots,
-		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Term: w.options.Term, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers, BreakerStore: w.options.BreakerStore,
+		Waits: w.options.Waits, Rates: w.rates(), UserHolds: w.options.UserHolds, TenantPlans: w.options.TenantPlans, Crashed: w.options.Crashed, Term: w.options.Term, Meter: w.options.Meter, Blocked: w.options.Blocked, Breakers: w.options.Breakers, BreakerStore: w.options.BreakerStore, ShadowStore: w.options.ShadowStore,
 	}
 	var err error
 	w.Router, err = router.New(config)
