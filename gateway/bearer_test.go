@@ -191,3 +191,34 @@ func TestChallenge(t *testing.T) {
 		t.Errorf("%+v", about)
 	}
 }
+
+// TestRolesByClaims: the claims of an access token give the roles that the settings name for them, beside
+// those of the user. The grant has them, so that the record shows what the gateway vouched for.
+func TestRolesByClaims(t *testing.T) {
+	i := newIssuer(t)
+	people := openid.New([]openid.Provider{{
+		Issuer: i.url, Users: []openid.User{{Subject: "s-1", Tenant: "default", User: "ana", Roles: []string{"user"}}},
+		Roles: []openid.ClaimRole{{Claim: "groups", Value: "approvers", Role: "approver"}, {Claim: "/realm~1a/roles", Value: "audit", Role: "auditor"}, {Claim: "https://acme/level", Value: "one", Role: "user"}},
+	}}, time.Now, slog.New(slog.DiscardHandler))
+	w := newWorld(t, nil, func(c *Config, _ *pace) { c.People, c.PublicURL = people, "https://writ.example/gate" })
+	for name, c := range map[string]struct {
+		claims map[string]any
+		want   string
+	}{
+		"none":             {nil, "user"},
+		"a list":           {map[string]any{"groups": []any{"staff", "approvers"}}, "user approver"},
+		"a text":           {map[string]any{"groups": "approvers"}, "user approver"},
+		"part of a text":   {map[string]any{"groups": "staff approvers"}, "user"},
+		"another value":    {map[string]any{"groups": []any{"Approvers", 1, nil, map[string]any{"approvers": true}}}, "user"},
+		"below":            {map[string]any{"realm/a": map[string]any{"roles": []any{"audit"}}}, "user auditor"},
+		"not below":        {map[string]any{"realm/a": []any{"audit"}, "roles": []any{"audit"}}, "user"},
+		"a role twice":     {map[string]any{"https://acme/level": "one"}, "user"},
+		"of another claim": {map[string]any{"roles": []any{"approvers"}}, "user"},
+	} {
+		var who me
+		resp := w.call(http.MethodGet, "/v1/me", "", http.Header{"X-Api-Key": nil, "Authorization": {"Bearer " + i.token("at+jwt", c.claims)}}, &who)
+		if resp.StatusCode != http.StatusOK || strings.Join(who.Roles, " ") != c.want {
+			t.Errorf("%s: %d %v, want %s", name, resp.StatusCode, who.Roles, c.want)
+		}
+	}
+}

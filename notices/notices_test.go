@@ -127,6 +127,9 @@ func TestFor(t *testing.T) {
 		if err := n.Look(t.Context()); err != nil || len(d.got) != x.told {
 			t.Errorf("%s: told %d, %v", name, len(d.got), err)
 		}
+		if got := x.of.Reaches("acme", "ben", []string{"payments"}); got != (x.told > 0) {
+			t.Errorf("%s: reaches ben: %v", name, got)
+		}
 	}
 }
 

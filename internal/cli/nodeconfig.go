@@ -225,6 +225,9 @@ func people(c config.Config) (list []openid.Provider) {
 		for _, u := range p.Users {
 			one.Users = append(one.Users, openid.User{Subject: u.Subject, Tenant: cmp.Or(u.Tenant, "default"), User: u.User, Roles: u.Roles})
 		}
+		for _, r := range p.Roles {
+			one.Roles = append(one.Roles, openid.ClaimRole(r))
+		}
 		list = append(list, one)
 	}
 	return list

@@ -307,6 +307,13 @@ func TestOIDC(t *testing.T) {
 	if err != nil || c.Validate() != nil || len(c.OIDC) != 1 || c.OIDC[0].Users[0].Tenant != "acme" || c.Public() != "https://writ.example/gate" {
 		t.Errorf("%+v, %v, %v, %s", c.OIDC, err, c.Validate(), c.Public())
 	}
+	c, err = load("public_url: https://writ.example\noidc:\n  - issuer: https://login.example\n    users: [{sub: s, user: ana}]\n    roles: [{claim: groups, value: approvers, role: approver}]\n")
+	if err != nil || c.Validate() != nil || c.OIDC[0].Roles[0] != (OIDCRole{"groups", "approvers", "approver"}) {
+		t.Errorf("roles by claims: %+v, %v, %v", c.OIDC, err, c.Validate())
+	}
+	if c.OIDC[0].Roles[0].Value = ""; c.Validate() == nil {
+		t.Error("a role for any value")
+	}
 	if _, err := load("oidc:\n  - issuer: https://login.example\n    users: [{email: ana@example.com, user: ana, roles: [user]}]\n"); err == nil || !strings.Contains(err.Error(), "email") {
 		t.Errorf("a member that is not read: %v", err)
 	}

@@ -21,6 +21,14 @@ type OIDC struct {
 	ClientSecret string     `yaml:"client_secret"`
 	Scopes       []string   `yaml:"scopes"` // of a sign-in; empty: openid
 	Users        []OIDCUser `yaml:"users"`
+	Roles        []OIDCRole `yaml:"roles"` // beside those of the users
+}
+
+// OIDCRole is a role of the users whose access token has a value in a claim.
+type OIDCRole struct {
+	Claim string `yaml:"claim"`
+	Value string `yaml:"value"`
+	Role  string `yaml:"role"`
 }
 
 // OIDCUser maps a subject to a user.
@@ -67,10 +75,15 @@ func (c Config) checkOIDC() error {
 		case len(p.Users) == 0:
 			return fmt.Errorf("%s: users are missing: {sub, user, roles}", at)
 		}
+		for _, r := range p.Roles {
+			if r.Claim == "" || r.Value == "" || !userName.MatchString(r.Role) {
+				return fmt.Errorf("%s: the role %q of a claim needs claim, value and role", at, r.Role)
+			}
+		}
 		known[p.Issuer] = true
 		subjects := map[string]bool{}
 		for _, u := range p.Users {
-			if u.Subject == "" || strings.TrimSpace(u.Subject) != u.Subject || !userName.MatchString(u.User) || u.Tenant != "" && !userName.MatchString(u.Tenant) || len(u.Roles) == 0 || subjects[u.Subject] {
+			if u.Subject == "" || strings.TrimSpace(u.Subject) != u.Subject || !userName.MatchString(u.User) || u.Tenant != "" && !userName.MatchString(u.Tenant) || len(u.Roles)+len(p.Roles) == 0 || subjects[u.Subject] {
 				return fmt.Errorf("%s: the user with sub %q needs a sub of its own, user, and roles; names match %s", at, u.Subject, userName)
 			}
 			subjects[u.Subject] = true

@@ -29,7 +29,7 @@ func startSignIn(t *testing.T) signedIn {
 	t.Helper()
 	issuer, at := oauthtest.NewIssuer(t), freeAddress(t)
 	file := filepath.Join(t.TempDir(), "writ.yaml")
-	text := fmt.Sprintf("public_url: http://%s\noidc:\n- issuer: %s\n  client_id: writ\n  users:\n  - {sub: s-ana, user: ana, roles: [user, auditor]}\n  - {sub: s-bob, user: bob, roles: [user]}\n", at, issuer.URL)
+	text := fmt.Sprintf("public_url: http://%s\noidc:\n- issuer: %s\n  client_id: writ\n  users:\n  - {sub: s-ana, user: ana, roles: [user]}\n  - {sub: s-bob, user: bob, roles: [user]}\n  roles: [{claim: groups, value: auditors, role: auditor}]\n", at, issuer.URL)
 	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
 		t.Fatal(err)
 	}
@@ -74,13 +74,14 @@ func (s signedIn) agrees(b *browser) *url.URL {
 	return at
 }
 
-// TestSignIn: a person signs in to the console at the provider, as the user that the settings name, and
-// stays while the provider renews the token. An answer that another browser, sign-in, provider or
+// TestSignIn: a person signs in to the console at the provider, as the user that the settings name, with
+// the roles that they name for the claims of the token, and stays while the provider renews the token. An answer that another browser, sign-in, provider or
 // person got opens nothing, and whom the provider removes is out.
 func TestSignIn(t *testing.T) {
 	t.Parallel()
 	s := startSignIn(t)
 	s.issuer.As("s-ana")
+	s.issuer.Groups("staff", "auditors")
 	s.issuer.Life(20 * time.Second) // shorter than what is renewed ahead: each request renews it
 	hers := s.browser()
 	back := s.agrees(hers)
@@ -92,6 +93,11 @@ func TestSignIn(t *testing.T) {
 	}
 	hers.open("/console/approvals").shows(t, "ana")
 	hers.open("/console/record").shows(t, "ana")
+	hers.open("/console/you").shows(t, "auditor")
+	s.issuer.Groups("staff")
+	if p := hers.open("/console/you"); p.status != http.StatusOK || strings.Contains(p.text, "auditor") {
+		t.Errorf("a group that she has left: HTTP %d\n%s", p.status, p.text)
+	}
 	if p := hers.open(back.RequestURI()); p.status != http.StatusUnauthorized {
 		t.Errorf("an answer again: HTTP %d", p.status)
 	}
@@ -138,6 +144,7 @@ func TestSignInChanged(t *testing.T) {
 	t.Parallel()
 	s := startSignIn(t)
 	s.issuer.As("s-ana")
+	s.issuer.Groups("auditors")
 	hers := s.browser()
 	hers.open(s.agrees(hers).RequestURI())
 	hers.open("/console/record").shows(t, "Export")
@@ -151,7 +158,7 @@ func TestSignInChanged(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	change("[user, auditor]", "[user]")
+	change("value: auditors", "value: others")
 	s.await("a role that is taken away", func() bool { return !strings.Contains(hers.open("/console/record").text, "Export") })
 	s.issuer.As("s-carl")
 	his := s.browser()

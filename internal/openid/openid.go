@@ -1,6 +1,6 @@
 // Package openid knows people by the OpenID providers that the operator has named: who proves to be a
 // subject of an issuer is the user that the settings map to it. No e-mail address and no other claim
-// counts.
+// says who somebody is. Claims may give roles.
 package openid
 
 import (
@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"log/slog"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -23,10 +24,15 @@ import (
 type Provider struct {
 	Issuer string
 	Users  []User
+	Roles  []ClaimRole // beside those of the users
 	// Client is writ as the provider knows it, where people sign in to the console or with the command
 	// line; the zero value: they do not.
 	Client Client
 }
+
+// ClaimRole is a role of the users whose access token has a value in a claim: a text, or one of a list.
+// A claim that begins with a slash is a JSON Pointer.
+type ClaimRole struct{ Claim, Value, Role string }
 
 // Client of a provider.
 type Client struct {
@@ -147,11 +153,43 @@ func (p *Providers) AccessToken(ctx context.Context, token, audience string) (is
 	}
 	for _, u := range of.Users {
 		if u.Subject == verified.Subject {
-			return verified.Issuer, u, nil
+			u.Roles, err = of.rolesOf(u, verified)
+			return verified.Issuer, u, err
 		}
 	}
 	p.log.WarnContext(ctx, "a token is valid, and no user is mapped to its subject", slog.String("issuer", verified.Issuer), slog.String("sub", verified.Subject))
 	return "", u, ErrUnknown
+}
+
+// rolesOf are the roles of a user with those that the claims of a token give.
+func (x *provider) rolesOf(u User, token *oidc.IDToken) ([]string, error) {
+	if len(x.Roles) == 0 {
+		return u.Roles, nil
+	}
+	var claims map[string]any
+	if err := token.Claims(&claims); err != nil {
+		return nil, err
+	}
+	roles := slices.Clone(u.Roles)
+	for _, r := range x.Roles {
+		path := []string{r.Claim}
+		if pointer, ok := strings.CutPrefix(r.Claim, "/"); ok {
+			path = strings.Split(pointer, "/")
+			for i, name := range path {
+				path[i] = strings.NewReplacer("~1", "/", "~0", "~").Replace(name)
+			}
+		}
+		var value any = claims
+		for _, name := range path {
+			members, _ := value.(map[string]any)
+			value = members[name]
+		}
+		list, _ := value.([]any)
+		if (value == r.Value || slices.Contains(list, any(r.Value))) && !slices.Contains(roles, r.Role) {
+			roles = append(roles, r.Role)
+		}
+	}
+	return roles, nil
 }
 
 // issuerOf is the issuer that a JWT claims.

@@ -26,6 +26,7 @@ type Issuer struct {
 	account string
 	names   string // that it gives itself in answers
 	life    time.Duration
+	groups  []string              // of everybody, in access tokens
 	codes   map[string]url.Values // of requests for a code
 	tokens  map[string]grant      // in force
 	issued  []string              // all secrets that were ever issued
@@ -87,6 +88,9 @@ func (i *Issuer) Names(issuer string) { i.set(func() { i.names = issuer }) }
 
 // Life sets how long tokens live.
 func (i *Issuer) Life(d time.Duration) { i.set(func() { i.life = d }) }
+
+// Groups sets the groups that everybody is in, in tokens that are issued from now on.
+func (i *Issuer) Groups(names ...string) { i.set(func() { i.groups = names }) }
 
 // Revokes sets the answer to requests to revoke a token.
 func (i *Issuer) Revokes(status int) { i.set(func() { i.revokes = status }) }
@@ -237,7 +241,7 @@ func (i *Issuer) token(w http.ResponseWriter, r *http.Request) {
 	g.until = time.Now().Add(i.life)
 	access := "at_" + rand.Text()
 	if g.openid {
-		access = i.sign("at+jwt", map[string]any{"sub": g.Account, "aud": g.Resource, "client_id": g.client, "exp": g.until.Unix(), "jti": rand.Text()})
+		access = i.sign("at+jwt", map[string]any{"sub": g.Account, "aud": g.Resource, "client_id": g.client, "groups": i.groups, "exp": g.until.Unix(), "jti": rand.Text()})
 	}
 	i.tokens[access] = g
 	i.issued = append(i.issued, access)
