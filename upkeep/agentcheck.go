@@ -205,7 +205,10 @@ func (l *agentLook) say(ctx context.Context, m skills.Message) (a skills.Answer,
 	if !res.IsJSON {
 		return a, errors.New("it answers with a plain text, which never ends a workflow")
 	}
-	return m.AnswerOf(res)
+	if a, err = m.AnswerOf(res); err == nil && len(a.Odd) > 0 {
+		err = errors.New(strings.Join(a.Odd, "; "))
+	}
+	return a, err
 }
 
 // workflow continues a conversation to its end.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"crypto/hmac"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"slices"
 
@@ -18,6 +19,7 @@ type Envelope struct {
 	EnricherID string
 	Version    string          // semver of the payload's schema, as sent
 	CacheMeta  json.RawMessage // for traces only
+	Odd        []string        // what the payload lacks
 }
 
 // dataUnavailable is all that a user or a model is shown of a suppressed or failed
@@ -26,6 +28,31 @@ const dataUnavailable = "data unavailable"
 
 // envelopeMembers are in every enricher response.
 var envelopeMembers = []string{"status", "payload", "domain_type", "enricher_id"}
+
+// deciding are the members that say what becomes of a response.
+var deciding = []string{"status", "domain_type", "enricher_id", "version", "principal", "principal_hmac"}
+
+// Members returns the members of a JSON object, whose names are each there once. A value may be readable in two ways.
+func Members(data []byte) (map[string]json.RawMessage, error) {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if begin, err := dec.Token(); err != nil || begin != json.Delim('{') {
+		return nil, errors.New("it is no object")
+	}
+	out := map[string]json.RawMessage{}
+	for dec.More() {
+		token, err := dec.Token()
+		name, _ := token.(string)
+		var value json.RawMessage
+		if err = errors.Join(err, dec.Decode(&value)); err != nil {
+			return nil, err
+		}
+		if _, twice := out[name]; twice {
+			return nil, errors.New("it has a member twice")
+		}
+		out[name] = value
+	}
+	return out, nil
+}
 
 // TakesPrincipal reports whether this is an enricher whose input has the principal as a member,
 // which a model must not write.
@@ -57,7 +84,8 @@ func declare(schema json.RawMessage, names ...string) bool {
 // The principal is checked first, whatever the status: one that differs from the
 // given principal, or is missing where the manifest declares it, is ErrPrincipal,
 // to be counted and alerted, never retried; so is a proof that differs, unless none is
-// needed. Then the status alone decides: error is ErrTool.
+// needed. Then the status alone decides: error is ErrTool. What decides has one reading; the form of the payload
+// fails nothing.
 func (m *Manifest) Unwrap(data []byte, principal, proof string) (*Envelope, error) {
 	var members map[string]json.RawMessage
 	err := json.Unmarshal(data, &members)
@@ -70,7 +98,12 @@ func (m *Manifest) Unwrap(data []byte, principal, proof string) (*Envelope, erro
 		return nil, nil
 	}
 	if err == nil { // two readers could see two principals
-		err = intents.Unambiguous(data)
+		members, err = Members(data)
+	}
+	for _, name := range deciding {
+		if err == nil && members[name] != nil {
+			err = intents.Unambiguous(members[name])
+		}
 	}
 	if err != nil || !isEnvelope {
 		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "not an enricher response", Err: err}
@@ -94,10 +127,14 @@ func (m *Manifest) open(members map[string]json.RawMessage) (*Envelope, error) {
 	default:
 		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "the status of an enricher response is ok, partial or error"}
 	}
-	if members["payload"] == nil {
-		return nil, &Error{Kind: ErrSchema, Tool: m.Name, Reason: "an enricher response without payload"}
-	}
 	e := &Envelope{Payload: members["payload"], Partial: status == "partial", CacheMeta: members["cache_meta"]}
+	switch {
+	case e.Payload == nil:
+		e.Payload, e.Odd = json.RawMessage("null"), []string{"it has no payload"}
+	case intents.Unambiguous(e.Payload) != nil:
+		e.Payload, _ = json.Marshal(string(e.Payload)) // a text
+		e.Odd = []string{"its payload can be read in two ways, and is given as a text"}
+	}
 	for name, to := range map[string]*string{"domain_type": &e.DomainType, "enricher_id": &e.EnricherID, "version": &e.Version} {
 		if raw, ok := members[name]; ok && !none(raw) {
 			if err := json.Unmarshal(raw, to); err != nil {

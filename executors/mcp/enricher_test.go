@@ -15,6 +15,10 @@ func TestUnwrap(t *testing.T) {
 	plain := &Manifest{Name: "rank"}
 	const rest = `"domain_type":"orders","enricher_id":"orders-v1","version":"1.4.0","partial":[{"source":"x","critical":true}],"cache_meta":{"cached":true}`
 	ok := &Envelope{Payload: json.RawMessage(`[1]`), DomainType: "orders", EnricherID: "orders-v1", Version: "1.4.0", CacheMeta: json.RawMessage(`{"cached":true}`)}
+	noPayload, twoWays, half := *ok, *ok, *ok
+	noPayload.Payload, noPayload.Odd = json.RawMessage("null"), []string{"it has no payload"}
+	twoWays.Payload, twoWays.Odd = json.RawMessage(`"{\"sum\":1,\"sum\":2}"`), []string{"its payload can be read in two ways, and is given as a text"}
+	half.Payload, half.Odd = json.RawMessage(`"[\"\\ud800\"]"`), twoWays.Odd
 	partial := *ok
 	partial.Partial = true
 	tests := []struct {
@@ -36,7 +40,11 @@ func TestUnwrap(t *testing.T) {
 		{"principal is no text", declared, `{"status":"ok","payload":[1],"principal":["ana"],` + rest + `}`, nil, ErrPrincipal},
 		{"two principals", declared, `{"status":"ok","payload":[1],"principal":"bob","principal":"ana",` + rest + `}`, nil, ErrSchema},
 		{"unknown status", declared, `{"status":"fine","payload":[1],"principal":"ana",` + rest + `}`, nil, ErrSchema},
-		{"no payload", declared, `{"status":"ok","principal":"ana",` + rest + `}`, nil, ErrSchema},
+		{"no payload", declared, `{"status":"ok","principal":"ana",` + rest + `}`, &noPayload, nil},
+		{"a lone surrogate in the payload", declared, `{"status":"ok","payload":["\ud800"],"principal":"ana",` + rest + `}`, &half, nil},
+		{"a lone surrogate in the principal", declared, `{"status":"ok","payload":[1],"principal":"ana\ud800",` + rest + `}`, nil, ErrSchema},
+		{"a lone surrogate in the type", plain, `{"status":"ok","payload":[1],"domain_type":"\ud800","enricher_id":"x"}`, nil, ErrSchema},
+		{"other members in two ways", plain, `{"status":"ok","payload":[1],"debug":{"a":1,"a":2},` + rest + `}`, ok, nil},
 		{"declared, yet something else", declared, `{"rows":[]}`, nil, ErrSchema},
 		{"declared, yet a text", declared, `words`, nil, ErrSchema},
 		{"not declared, right principal", plain, `{"status":"ok","payload":[1],"principal":"ana",` + rest + `}`, ok, nil},
@@ -44,7 +52,7 @@ func TestUnwrap(t *testing.T) {
 		{"not declared, two principals", plain, `{"status":"ok","payload":[1],"principal":"bob",` + rest + `,"principal":"ana"}`, nil, ErrSchema},
 		{"not declared, no principal", plain, `{"status":"ok","payload":[1],` + rest + `}`, ok, nil},
 		{"not declared, a member twice before the last", plain, `{"status":"ok","domain_type":"bills","domain_type":"orders","payload":[1],"enricher_id":"orders-v1"}`, nil, ErrSchema},
-		{"a payload that can be read in two ways", plain, `{"status":"ok","payload":{"sum":1,"sum":2},` + rest + `}`, nil, ErrSchema},
+		{"a payload that can be read in two ways", plain, `{"status":"ok","payload":{"sum":1,"sum":2},` + rest + `}`, &twoWays, nil},
 		{"no envelope", plain, `{"status":"shipped","rows":[]}`, nil, nil},
 		{"a text", plain, `status ok`, nil, nil},
 	}

@@ -25,17 +25,18 @@ import (
 // all share.
 func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key string) (*executors.Result, error) {
 	content := executors.Content{Text: res.Text, Structured: res.Structured}
+	envelope, err := in.skill.Unwrap(res.Data, in.intent.Ticket.Actor.UserID, res.Proof)
 	switch {
+	case err != nil:
+		return nil, s.failure(ctx, in, res, err)
+	case envelope != nil:
+		res.Odd = append(res.Odd, envelope.Odd...)
 	case !res.IsJSON:
 	case intents.Unambiguous(res.Data) == nil:
 		content.JSON = res.Data
 	default:
 		content.Text = string(res.Data)
 		res.Odd = append(res.Odd, "its JSON can be read in two ways, and is given as a text")
-	}
-	envelope, err := in.skill.Unwrap(res.Data, in.intent.Ticket.Actor.UserID, res.Proof)
-	if err != nil {
-		return nil, s.failure(ctx, in, res, err)
 	}
 	if envelope != nil {
 		log := s.Log.With(slog.String("skill", in.pin.Skill), slog.String("intent_id", in.intent.ID), slog.String("trace_id", in.intent.TraceID),
@@ -70,7 +71,7 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
 		}
 	}
-	if len(res.Odd) > 0 && envelope == nil {
+	if len(res.Odd) > 0 {
 		if content, err = incomplete(content, res.Odd); err != nil {
 			return nil, s.lost(in, []intents.ReportedEvent{called(in, size, false)}, err)
 		}
@@ -100,7 +101,7 @@ func incomplete(c executors.Content, odd []string) (executors.Content, error) {
 		out.Result = c.Text
 	}
 	raw, err := intents.MarshalPlain(out)
-	return executors.Content{JSON: raw, Parts: c.Parts}, err
+	return executors.Content{JSON: raw, Parts: c.Parts, Status: c.Status}, err
 }
 
 // kept is the answer as it is cached.

@@ -1,13 +1,14 @@
 package skills
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"fmt"
 	"io"
-	"maps"
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"aob.dev/writ/executors"
 	"aob.dev/writ/executors/mcp"
@@ -60,6 +61,7 @@ type Answer struct {
 	Content  string          `json:"content"`
 	Complete bool            `json:"workflow_complete"`
 	State    json.RawMessage `json:"workflow_state,omitempty"`
+	Odd      []string        `json:"odd,omitempty"` // what writ made of a form that it should not have
 }
 
 // agentPin is the pin of the remote agent that an intent addresses.
@@ -156,44 +158,62 @@ func (s *skills) messageTo(ctx context.Context, o *executors.Intent, agent strin
 func (m Message) JSON() (json.RawMessage, error) { return checked("handle_message", m) }
 
 // AnswerOf reads the agent's answer to the message: an object, as structured content or as text, or
-// plain text, which completes nothing. An answer that names another session, request or employee is
+// plain text, which completes nothing. Its form fails nothing: what was dropped or replaced is in Odd. An answer
+// without content, one that could name two users, and one that names another session, request or employee are
 // refused.
 func (m Message) AnswerOf(res *mcp.Result) (a Answer, err error) {
 	wrong := func(reason string) error {
 		return &mcp.Error{Kind: mcp.ErrSchema, Tool: messageTool, Reason: reason}
 	}
-	members := map[string]json.RawMessage{}
-	text := strings.TrimSpace(res.Text)
+	text := bytes.TrimSpace(res.Data)
+	odd := slices.Clone(res.Odd)
 	switch {
-	case !res.IsJSON && strings.HasPrefix(text, "{"):
-		return a, wrong("it begins as JSON and is none")
 	case !res.IsJSON:
-		a.Content = text
-		_, err = checked("handle_message_result", a)
-	case intents.Unambiguous(res.Data) != nil:
-		return a, wrong("it can be read in two ways")
-	case json.Unmarshal(res.Data, &members) != nil:
-		return a, wrong("it is no object")
+		if a.Content = strings.TrimSpace(res.Text); strings.HasPrefix(a.Content, "{") {
+			odd = append(odd, "it begins as JSON and is none")
+		}
+	case text[0] != '{':
+		a.Content, odd = string(text), append(odd, "it is no object")
 	default:
+		members, err := mcp.Members(text)
+		if err != nil {
+			return a, wrong("it can be read in two ways")
+		}
 		for name, is := range map[string]string{"session_id": m.SessionID, "request_id": m.RequestID, "employee_id": m.Employee} {
 			var said string
-			if raw, there := members[name]; there && (json.Unmarshal(raw, &said) != nil || said != is) {
+			if raw, there := members[name]; there && (intents.Unambiguous(raw) != nil || json.Unmarshal(raw, &said) != nil || said != is) {
 				return a, &mcp.Error{Kind: mcp.ErrPrincipal, Tool: messageTool, Reason: "it names another " + name}
 			}
 		}
-		maps.DeleteFunc(members, func(name string, _ json.RawMessage) bool {
-			return name != "content" && name != "workflow_complete" && name != "workflow_state"
-		})
-		var raw json.RawMessage
-		if raw, err = checked("handle_message_result", members); err == nil {
-			err = json.Unmarshal(raw, &a)
+		content, state := members["content"], members["workflow_state"]
+		if content != nil && json.Unmarshal(content, &a.Content) != nil {
+			a.Content, odd = string(content), append(odd, "content is no text")
+		} else if content != nil && intents.Unambiguous(content) != nil {
+			odd = append(odd, "content has characters that cannot be read")
+		}
+		if json.Unmarshal(members["workflow_complete"], &a.Complete) != nil {
+			odd = append(odd, "workflow_complete is not true or false: the workflow goes on")
+		}
+		switch {
+		case len(state) == 0 || string(state) == "null":
+		case state[0] == '{' && intents.Unambiguous(state) == nil:
+			a.State = state
+		default:
+			odd = append(odd, "workflow_state was dropped: it is no object, or can be read in two ways")
 		}
 	}
-	if err != nil {
+	if utf8.RuneCountInString(a.Content) > maxAnswerText {
+		a.Content, odd = visible.Cut(a.Content, maxAnswerText), append(odd, fmt.Sprintf("content was cut: it has more than %d characters", maxAnswerText))
+	}
+	if _, err = checked("handle_message_result", a); err != nil {
 		return a, wrong(err.Error())
 	}
+	a.Odd = odd
 	return a, nil
 }
+
+// maxAnswerText bounds the content of an answer, in characters.
+const maxAnswerText = 32768
 
 // checked is a value as JSON that matches one of the schemas.
 func checked(schema string, v any) (json.RawMessage, error) {

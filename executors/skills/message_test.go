@@ -23,6 +23,7 @@ import (
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/demo/quakes"
 	"aob.dev/writ/internal/testing/executortest"
+	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/storage"
 	"aob.dev/writ/storage/sqlite"
 )
@@ -160,19 +161,24 @@ func TestMessageAnswers(t *testing.T) {
 			return wire.NewToolResultText(string(raw)), err
 		}, output: `{"content":"Hi","workflow_complete":false}`},
 
-		"no content":        {say: text(`{"workflow_complete":false}`), code: intents.ExecutorFailed, why: "content"},
+		"no end":           {say: text(`{"content":"Hi"}`), output: `{"content":"Hi","workflow_complete":false,"odd":["workflow_complete is not true or false: the workflow goes on"]}`},
+		"end of text":      {say: text(`{"content":"Hi","workflow_complete":"no"}`), output: `{"content":"Hi","workflow_complete":false,"odd":["workflow_complete is not true or false: the workflow goes on"]}`},
+		"state of text":    {say: text(`{"content":"Hi","workflow_complete":false,"workflow_state":"x"}`), output: `{"content":"Hi","workflow_complete":false,"odd":["workflow_state was dropped: it is no object, or can be read in two ways"]}`},
+		"state of two":     {say: text(`{"content":"Hi","workflow_complete":false,"workflow_state":{"a":1,"a":2}}`), output: `{"content":"Hi","workflow_complete":false,"odd":["workflow_state was dropped: it is no object, or can be read in two ways"]}`},
+		"half a JSON":      {say: text(`{"content":"Hi","workflow_`), output: `{"content":"{\"content\":\"Hi\",\"workflow_","workflow_complete":false,"odd":["it begins as JSON and is none"]}`},
+		"an array":         {say: text(`["Hi"]`), output: `{"content":"[\"Hi\"]","workflow_complete":false,"odd":["it is no object"]}`},
+		"content of JSON":  {say: text(`{"content":["Hi"],"workflow_complete":true}`), output: `{"content":"[\"Hi\"]","workflow_complete":true,"odd":["content is no text"]}`},
+		"a lone surrogate": {say: text(`{"content":"Hi \ud800","workflow_complete":true}`), output: "{\"content\":\"Hi \ufffd\",\"workflow_complete\":true,\"odd\":[\"content has characters that cannot be read\"]}"},
+		"a long text":      {say: text(strings.Repeat("x", 40_000)), output: `{"content":"` + visible.Cut(strings.Repeat("x", 40_000), 32768) + `","workflow_complete":false,"odd":["content was cut: it has more than 32768 characters"]}`},
+
+		"no content":        {say: text(`{"workflow_complete":false}`), code: intents.ExecutorFailed, why: "/content"},
 		"empty content":     {say: text(`{"content":"","workflow_complete":false}`), code: intents.ExecutorFailed, why: "/content"},
 		"nothing":           {say: text(``), code: intents.ExecutorFailed, why: "/content"},
-		"no end":            {say: text(`{"content":"Hi"}`), code: intents.ExecutorFailed, why: "workflow_complete"},
-		"end of text":       {say: text(`{"content":"Hi","workflow_complete":"no"}`), code: intents.ExecutorFailed, why: "/workflow_complete"},
-		"state of text":     {say: text(`{"content":"Hi","workflow_complete":false,"workflow_state":"x"}`), code: intents.ExecutorFailed, why: "/workflow_state"},
-		"half a JSON":       {say: text(`{"content":"Hi","workflow_`), code: intents.ExecutorFailed, why: "begins as JSON"},
-		"an array":          {say: text(`["Hi"]`), code: intents.ExecutorFailed, why: "no object"},
 		"two readings":      {say: text(`{"content":"Hi","content":"Ho","workflow_complete":false}`), code: intents.ExecutorFailed, why: "two ways"},
+		"two sessions":      {say: text(`{"content":"Hi","session_id":"s9","workflow_complete":false,"session_id":"s1"}`), code: intents.ExecutorFailed, why: "two ways"},
 		"another's session": {say: text(`{"content":"Hi","workflow_complete":false,"session_id":"s9"}`), code: intents.ExecutorFailed, why: "data unavailable"},
 		"another's name":    {say: text(`{"content":"Hi","workflow_complete":false,"employee_id":"ben"}`), code: intents.ExecutorFailed, why: "data unavailable"},
 		"200 MB, say":       {say: text(strings.Repeat("x", 2*skills.MaxAnswer)), code: intents.OversizedOutput, why: "too large"},
-		"a long text":       {say: text(strings.Repeat("x", 40_000)), code: intents.ExecutorFailed, why: "/content"},
 		"failure": {say: func(map[string]any) (*wire.CallToolResult, error) {
 			return wire.NewToolResultError("no such account"), nil
 		}, code: intents.ExecutorFailed, why: "no such account"},
