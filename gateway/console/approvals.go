@@ -73,6 +73,9 @@ type endedApproval struct {
 	Reason   string       `json:"reason"`
 }
 
+// How says how it ended, other than done.
+func (e endedApproval) How() string { return ended(e.Code, e.Reason) }
+
 // approval is the page of an intent that waits, and afterwards of what became of it: links to it keep
 // working.
 func (*Console) approval(q *request) (any, error) {
@@ -314,11 +317,7 @@ func (q *request) decided(id, said string, out catalog.ApproveResult) string {
 	case catalog.ApprovalPending:
 		return now + " It still waits for: " + strings.Join(out.Missing, ", ") + "."
 	}
-	now += " It has ended: " + string(out.Code) + "."
-	if out.Reason != "" {
-		now += " " + out.Reason + "."
-	}
-	return now
+	return now + " It has ended. " + ended(out.Code, out.Reason)
 }
 
 // sameJSON reports whether a text is a document that is equal to another one.
@@ -345,7 +344,7 @@ func (q *request) becomes(id string) string {
 		case err == nil && now.State == catalog.ApprovalEnded && now.Code == intents.OK:
 			return "It was carried out."
 		case err == nil && now.State == catalog.ApprovalEnded:
-			return strings.TrimSuffix("It was released, and then failed: "+string(now.Code)+", "+now.Reason, ", ") + "."
+			return "It was released, and then failed. " + ended(now.Code, now.Reason)
 		}
 		select {
 		case <-again.C:

@@ -139,7 +139,7 @@ func shownBy(t *testing.T, a *oneWaits) string {
 func TestApprovalOfEnded(t *testing.T) {
 	for became, want := range map[string]string{
 		`{"intent_id":"sha256:1","state":"ended","code":"OK"}`:                                  "It was carried out.",
-		`{"intent_id":"sha256:1","state":"ended","code":"APPROVAL_REJECTED","reason":"<b>no"}`:  "It ended with APPROVAL_REJECTED: <b>no.",
+		`{"intent_id":"sha256:1","state":"ended","code":"APPROVAL_REJECTED","reason":"<b>no"}`:  "An approver rejected it: <b>no. (APPROVAL_REJECTED)",
 		`{"intent_id":"sha256:1","state":"released","code":"APPROVAL_REQUIRED"}`:                "It is being carried out.",
 		`{"intent_id":"sha256:1","state":"ended","code":"EXECUTOR_FAILED","reason":"it broke"}`: "it broke",
 	} {
@@ -173,7 +173,7 @@ func TestApprovalRows(t *testing.T) {
 func TestApprovalReportsOutcome(t *testing.T) {
 	for became, want := range map[string]string{
 		`{"state":"ended","code":"OK"}`:                                          "It was carried out.",
-		`{"state":"ended","code":"EXECUTOR_FAILED","reason":"manifest changed"}`: "It was released, and then failed: EXECUTOR_FAILED, manifest changed.",
+		`{"state":"ended","code":"EXECUTOR_FAILED","reason":"manifest changed"}`: "It was released, and then failed. The executor failed: manifest changed. (EXECUTOR_FAILED)",
 		`{"state":"released","code":"APPROVAL_REQUIRED"}`:                        "It was released, and has not ended yet.",
 	} {
 		a := &oneWaits{held: bus.PendingApproval{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"released"}`, became: became}
@@ -182,7 +182,7 @@ func TestApprovalReportsOutcome(t *testing.T) {
 		}
 	}
 	a := &oneWaits{held: bus.PendingApproval{MayDecide: true, Type: "skill.call", Args: json.RawMessage(`{}`)}, result: `{"state":"ended","code":"POLICY_DENIED","reason":"the pin is another one"}`}
-	if text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.Contains(text, "POLICY_DENIED. the pin is another one.") {
+	if text := decided(t, a, url.Values{"decision": {"approve"}}); !strings.Contains(text, "A policy denies it: the pin is another one. (POLICY_DENIED)") {
 		t.Errorf("%q", text)
 	}
 }

@@ -4,17 +4,21 @@ import (
 	"bytes"
 	"encoding/json"
 	"html/template"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
+	"unicode"
+	"unicode/utf8"
 
 	textdiff "github.com/rogpeppe/go-internal/diff"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/visible"
 )
 
 // functions are those of the templates.
-var functions = template.FuncMap{"short": short, "brief": brief, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "brief": brief, "sentence": sentence, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
 
 // short returns a digest or id shortened to what people need to distinguish it.
 func short(id string) string {
@@ -55,6 +59,20 @@ func decimal(places int, n float64) string { return strconv.FormatFloat(n, 'f', 
 
 // shown makes every character of a text visible, so that nothing is disguised.
 func shown(s string) string { return visible.Text(s, "\n\t") }
+
+// sentence makes one of a title and what says more.
+func sentence(parts ...string) string {
+	text := shown(strings.Join(slices.DeleteFunc(parts, func(s string) bool { return s == "" }), ": "))
+	if first, size := utf8.DecodeRuneInString(text); size > 0 {
+		text = string(unicode.ToUpper(first)) + text[size:]
+	}
+	return strings.TrimRight(text, ".") + "."
+}
+
+// ended is a sentence about how something ended, with the code last.
+func ended(code intents.Code, reason string) string {
+	return sentence(code.Info().Title, reason) + " (" + string(code) + ")"
+}
 
 // pretty formats a document for people. Its strings hide nothing, and it can be sent back.
 func pretty(v any) string {

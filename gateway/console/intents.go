@@ -21,6 +21,31 @@ type entry struct {
 	Decision *intents.Decision `json:"-"`
 	Outcome  *intents.Outcome  `json:"-"`
 	Receipt  string            `json:"-"`
+	Waits    bool              `json:"-"` // for people
+}
+
+// What an intent is for, in words.
+func (e entry) What() string {
+	row, _ := catalog.Builtin().Lookup(e.Type)
+	return cmp.Or(row.Title, e.Type)
+}
+
+// Became says what became of it.
+func (e entry) Became() string {
+	switch o := e.Outcome; {
+	case o == nil && e.Verdict == string(intents.Deny):
+		return "refused"
+	case e.Waits:
+		return "waits for people"
+	case o == nil:
+		return "is being carried out"
+	case o.Status == intents.StatusIndetermined:
+		return "may have happened"
+	case o.Status == intents.Failed:
+		return "failed"
+	default:
+		return "carried out"
+	}
 }
 
 // intentList is a page of a list of intents.
@@ -65,7 +90,7 @@ func (q *request) intents(f filter) (l intentList, err error) {
 		if err != nil {
 			return l, err
 		}
-		o.Decision, o.Outcome, o.Receipt = a.Decision, a.Outcome, a.Receipt
+		o.Decision, o.Outcome, o.Receipt, o.Waits = a.Decision, a.Outcome, a.Receipt, a.Code == intents.ApprovalRequired
 	}
 	if len(l.Intents) == pageSize && l.Cursor != "" {
 		l.Next = q.URL.Path + "?" + f.with("cursor", l.Cursor).Encode()

@@ -64,6 +64,8 @@ for (const [name, query] of [["record_narrow", "verdict=allow&type=plan.open"], 
   await look(name);
 }
 
+await open("/console/plans/none");
+await look("problem");
 await open(`/console/plans/${run}`);
 await look("run");
 for (const step of [1, 2]) {
@@ -150,7 +152,7 @@ found.chain = await page.$$eval("ol.chain h2", (all) => all.map((h) => h.textCon
 await open(`/console/policies/explain/${held}`);
 await look("explain");
 await open(`/console/approvals/${held}`);
-await look("problem");
+await look("approval_ended");
 found.cookie = await page.evaluate(async () => [document.cookie, (await fetch("/v1/me")).status]);
 
 console.log(JSON.stringify(found));
