@@ -50,11 +50,12 @@ const maxRequestID = 256
 // mcpRequest is a tool's information about the request that calls it.
 type mcpRequest struct {
 	actor
-	who  caller
-	base string // of this server, as called by the client
-	id   string // of the call: a repeated call has the same
-	rpc  string // of JSON-RPC, canonical JSON; empty: the client's ids identify one request each
-	done func(answered bool)
+	who   caller
+	base  string // of this server, as called by the client
+	lists bool   // tools
+	id    string // of the call: a repeated call has the same
+	rpc   string // of JSON-RPC, canonical JSON; empty: the client's ids identify one request each
+	done  func(answered bool)
 	// untilStop derives a context that ends when the process stops, too: the call is still answered.
 	untilStop func(context.Context) (context.Context, context.CancelFunc)
 }
@@ -114,7 +115,7 @@ func (g *Gateway) mcp(c *gin.Context, who caller) error {
 		done := s.use("")
 		defer done()
 	}
-	r := &mcpRequest{actor: a, who: who, base: g.baseURL(c.Request), done: func(bool) {}}
+	r := &mcpRequest{actor: a, who: who, base: g.baseURL(c.Request), lists: m.Method == wire.MethodToolsList, done: func(bool) {}}
 	if !modern {
 		r.rpc = string(m.ID)
 	}

@@ -3,6 +3,7 @@ package gateway
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"slices"
 
@@ -177,6 +178,7 @@ func (s *mcpServer) listed(ctx context.Context, who actor, skills []catalog.Mani
 	}
 	for i, m := range skills {
 		if !few && !pinned[m.Name] {
+			tools = append(tools, s.unlisted(names[i]))
 			continue
 		}
 		if t := s.skill(m, names[i]); wire.ValidateParamHeaderAnnotations(&t.Tool) == nil {
@@ -184,4 +186,24 @@ func (s *mcpServer) listed(ctx context.Context, who actor, skills []catalog.Mani
 		}
 	}
 	return slices.Clip(tools)
+}
+
+// unlistedTool marks a tool that is in no list, and is there to say how it is called.
+const unlistedTool = "not listed"
+
+// unlisted is a tool that search_tools finds, for a client that calls it by its own name.
+func (s *mcpServer) unlisted(name string) server.ServerTool {
+	return s.tool(wire.Tool{Name: name, Description: unlistedTool, RawInputSchema: json.RawMessage(`{"type":"object"}`)}, func(context.Context, *mcpCall) (*wire.CallToolResult, error) {
+		p := problem.New(intents.MalformedArgs, "/name", "the tool is not listed, and is not called by its own name")
+		p.Hint = fmt.Sprintf(`use call_tool: {"name": %q, "arguments": {…}}; describe_tool has its input schema`, name)
+		return nil, p
+	})
+}
+
+// withoutUnlisted leaves out what is not listed, from a list.
+func withoutUnlisted(ctx context.Context, tools []wire.Tool) []wire.Tool {
+	if r, _ := ctx.Value(mcpRequestKey{}).(*mcpRequest); r == nil || !r.lists {
+		return tools // one that is called
+	}
+	return slices.DeleteFunc(slices.Clone(tools), func(t wire.Tool) bool { return t.Description == unlistedTool })
 }

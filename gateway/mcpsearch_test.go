@@ -48,6 +48,9 @@ func TestMCPPinned(t *testing.T) {
 			if calls := d.called(); len(calls) != 2 || calls[0].Skill != "crm.close" || string(calls[0].Args) != `{"id":"t1"}` || calls[0].Request == calls[1].Request {
 				t.Errorf("%+v", calls)
 			}
+			if r := own(t, w.use(c, "crm__close", map[string]any{"id": "t1"})); r["code"] != "MALFORMED_ARGS" || r["hint"] != `use call_tool: {"name": "crm__close", "arguments": {…}}; describe_tool has its input schema` || len(d.called()) != 2 {
+				t.Errorf("a tool that is not listed: %v", r)
+			}
 			for tool, args := range map[string]map[string]any{
 				toolCall: {"name": "crm.close", "args": 1}, toolRead: {"name": "crm__close"}, toolDescribe: {"name": "crm.close"}, toolSearch: {"query": "x", "limit": "all"},
 			} {

@@ -135,7 +135,7 @@ func (s *mcpServers) serverOf(a actor) (*mcpServer, error) {
 
 func (s *mcpServers) newServer() *mcpServer {
 	one := &mcpServer{servers: s, defaultSession: newID("mcp"), repeats: newRepeats(), sessions: map[string]*mcpSession{}}
-	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithResourceCapabilities(false, true), server.WithPromptCapabilities(true), server.WithInstructions(mcpInstructions))
+	one.rpc = server.NewMCPServer("writ", intents.Version, server.WithToolCapabilities(true), server.WithToolFilter(withoutUnlisted), server.WithResourceCapabilities(false, true), server.WithPromptCapabilities(true), server.WithInstructions(mcpInstructions))
 	one.http = server.NewStreamableHTTPServer(one.rpc, server.WithSessionIdManager(one), server.WithDisableLocalhostProtection(true), server.WithStreamableHTTPLogger(slog.New(slog.DiscardHandler)))
 	return one
 }

@@ -2,6 +2,7 @@ package e2e
 
 import (
 	"encoding/json"
+	"fmt"
 	"log/slog"
 	"net/http/httptest"
 	"slices"
@@ -126,6 +127,10 @@ func TestManyTools(t *testing.T) {
 	}
 	if got := s.use(c, "read_tool", map[string]any{"name": "close_ticket", "arguments": map[string]any{"ticket": "T-3"}}); got["code"] != "MALFORMED_ARGS" || got["pointer"] != "/name" {
 		t.Errorf("read_tool of a tool that acts: %v", got)
+	}
+
+	if got := s.use(c, "archive_316", nil); got["code"] != "MALFORMED_ARGS" || !strings.Contains(fmt.Sprint(got["hint"]), "call_tool") || records.Calls("archive_316") != 0 {
+		t.Errorf("a tool that is not listed: %v", got)
 	}
 
 	dan := s.mcpClient(s.keyFor("dan", "crm.archive_1*", "crm.archive_2*"))
