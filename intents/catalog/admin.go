@@ -12,7 +12,7 @@ import (
 
 var (
 	operators = []intents.Role{intents.RoleOperator}
-	// people of a tenant have the gateway sign these, too
+	// People of a tenant have the gateway sign these, too.
 	administrators = []intents.Role{intents.RoleOperator, intents.RoleGateway}
 	adminRows      = []Row{
 		{Type: "key.put", Title: "Put a root-signed key-set version in force", Capability: "admin:keys", Signers: operators, Executor: ExecutorRouter, Effect: Idempotent},
