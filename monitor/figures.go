@@ -86,40 +86,29 @@ const maxEvents = 5000
 // told are the events whose payload is read.
 var told = []string{"subagent_a.spawned", "plan.received", "subagent.finish", "memory.written", "memory.lock_timeout", "python_script.executed"}
 
-// Read computes the figures of what ended between two times.
-func Read(ctx context.Context, docs Documents, tenants []string, since, until time.Time) (Figures, error) {
-	s, err := readSlice(ctx, docs, tenants, since, until)
-	return figuresOf([]slice{s}), err
-}
-
-// slice is the data of a period. Several slices make the figures of a longer one.
+// slice is what ended in a tenant in a period. Several slices make the figures of a longer one.
 type slice struct {
-	Figures // but Skills and Agents
+	Figures // but the period, Skills and Agents
 	skills  map[string]SkillFigure
 	took    map[string][]int64   // how long agents took, by type, in milliseconds
 	spawned map[string]time.Time // when a planner began, by plan
 	planned map[string]time.Time // and ended
 }
 
-func readSlice(ctx context.Context, docs Documents, tenants []string, since, until time.Time) (slice, error) {
-	s := slice{
-		Figures: Figures{Since: since, Until: until}, skills: map[string]SkillFigure{}, took: map[string][]int64{},
-		spawned: map[string]time.Time{}, planned: map[string]time.Time{},
-	}
-	for _, tenant := range tenants {
-		r := reader{ctx, docs, tenant, storage.Range{GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}
-		for _, read := range []func(*slice) error{r.plans, r.counts, r.calls, r.events} {
-			if err := read(&s); err != nil {
-				return s, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
-			}
+func readSlice(ctx context.Context, docs Documents, tenant string, since, until time.Time) (slice, error) {
+	s := slice{skills: map[string]SkillFigure{}, took: map[string][]int64{}, spawned: map[string]time.Time{}, planned: map[string]time.Time{}}
+	r := reader{ctx, docs, tenant, storage.Range{GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}
+	for _, read := range []func(*slice) error{r.plans, r.counts, r.calls, r.events} {
+		if err := read(&s); err != nil {
+			return s, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
 		}
 	}
 	return s, nil
 }
 
-// figuresOf adds up consecutive slices.
-func figuresOf(list []slice) Figures {
-	f := Figures{Since: list[0].Since, Until: list[len(list)-1].Until}
+// figuresOf adds up the slices of a period.
+func figuresOf(since, until time.Time, list []slice) Figures {
+	f := Figures{Since: since, Until: until}
 	skills, took, spawned := map[string]SkillFigure{}, map[string][]int64{}, map[string]time.Time{}
 	for _, s := range list {
 		f = f.and(s.Figures)

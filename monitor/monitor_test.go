@@ -15,12 +15,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
 	"github.com/google/go-cmp/cmp"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/egress"
 	"aob.dev/writ/internal/notify"
 	"aob.dev/writ/monitor"
@@ -99,9 +101,13 @@ func (h *house) receiver(kind, url string) notify.Receiver {
 
 func (h *house) watch(receivers ...notify.Receiver) *monitor.Watch {
 	return &monitor.Watch{
-		Documents: h.docs, Tenants: func() []string { return []string{"default"} }, Process: func() monitor.Process { return monitor.Process{} },
-		Receivers: receivers, Dir: h.dir, Now: func() time.Time { return h.now }, Log: slog.New(slog.DiscardHandler),
+		Recent: h.recent(h.docs), Process: func() monitor.Process { return monitor.Process{} },
+		Receivers: receivers, Dir: h.dir,
 	}
+}
+
+func (h *house) recent(docs monitor.Documents) *monitor.Recent {
+	return monitor.NewRecent(docs, func() []string { return []string{"default"} }, func() time.Time { return h.now }, slog.New(slog.DiscardHandler))
 }
 
 func (h *house) look(w *monitor.Watch) {
@@ -155,14 +161,21 @@ func TestFigures(t *testing.T) {
 	}
 }
 
-// asked counts the aggregations of a watch.
+// asked counts the aggregations of a watch, and its reads.
 type asked struct {
 	monitor.Documents
-	n int
+	n     int
+	reads atomic.Int64
+}
+
+func (a *asked) Search(ctx context.Context, tenant, index string, q storage.Query) (storage.Page, error) {
+	a.reads.Add(1)
+	return a.Documents.Search(ctx, tenant, index, q)
 }
 
 func (a *asked) Aggregate(ctx context.Context, tenant, index string, q storage.Query, by storage.Aggregation) ([]storage.Bucket, error) {
 	a.n++
+	a.reads.Add(1)
 	return a.Documents.Aggregate(ctx, tenant, index, q, by)
 }
 
@@ -194,6 +207,60 @@ func TestFirstLook(t *testing.T) {
 		if d := cmp.Diff(want, w.Last()); d != "" || docs.n != minutes*aMinute {
 			t.Errorf("%s before noon: %d aggregations, %s", first, docs.n, d)
 		}
+	}
+}
+
+// TestRecent: whoever looks at the figures of a tenant reads no store, however many intents there
+// were; a look at old figures has them counted anew, beside.
+func TestRecent(t *testing.T) {
+	h := newHouse(t)
+	docs := &asked{Documents: h.docs}
+	var now atomic.Int64
+	now.Store(noon.Add(5 * time.Second).UnixNano())
+	r := monitor.NewRecent(docs, func() []string { return []string{"default"} }, func() time.Time { return time.Unix(0, now.Load()).UTC() }, slog.New(slog.DiscardHandler))
+	if f, counted := r.Figures("default"); counted || !f.Until.IsZero() {
+		t.Errorf("before any count: %+v", f)
+	}
+	const ended = 500
+	for i := range ended {
+		h.plan(fmt.Sprintf("plan_%d", i), "complete", i%2, noon.Add(-time.Duration(i)*time.Second))
+		h.event("memory.written", noon.Add(-time.Duration(i)*time.Second), map[string]any{"lock_wait_ms": i})
+	}
+	if err := r.Count(t.Context()); err != nil {
+		t.Fatal(err)
+	}
+	before := docs.reads.Load()
+	for range 1000 {
+		if f, counted := r.Figures("default"); !counted || f.Plans != ended-1 || f.AtOnce != ended/2-1 || f.Writes != ended-1 || f.LockWaitMS != ended-1 { // the newest are of the next second
+			t.Fatalf("%+v", f)
+		}
+	}
+	if f, counted := r.Figures("nobody"); !counted || f.Plans != 0 || !f.Until.Equal(noon) || f.Until.Sub(f.Since) != time.Hour {
+		t.Errorf("%+v", f)
+	}
+	if n := docs.reads.Load() - before; n != 0 {
+		t.Errorf("looking reads the store %d times", n)
+	}
+
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan error)
+	go func() { done <- r.Run(ctx) }()
+	counts := func(plans int64) {
+		t.Helper()
+		soon, end := context.WithTimeout(ctx, 20*time.Second)
+		defer end()
+		_ = clock.Every(soon, time.Millisecond, func() bool { f, _ := r.Figures("default"); return f.Plans == plans })
+		if f, _ := r.Figures("default"); f.Plans != plans {
+			t.Errorf("%d plans, not %d", f.Plans, plans)
+		}
+	}
+	h.plan("late", "complete", 0, noon.Add(-time.Second))
+	counts(ended) // at the start
+	now.Add(int64(11 * time.Second))
+	counts(ended + 1) // looked at
+	cancel()
+	if err := <-done; err != nil {
+		t.Error(err)
 	}
 }
 

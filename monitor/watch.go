@@ -3,7 +3,6 @@ package monitor
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -12,18 +11,13 @@ import (
 	"sync"
 	"time"
 
-	"aob.dev/writ/intents"
 	"aob.dev/writ/internal/clock"
 	"aob.dev/writ/internal/durable"
 	"aob.dev/writ/internal/notify"
-	"aob.dev/writ/storage"
 )
 
 // every is how often a watch looks.
 const every = time.Minute
-
-// storeLag is the least age of events that are counted, because the stores may lag.
-const storeLag = 5 * time.Second
 
 // Incident is an alert from its beginning to its end.
 type Incident struct {
@@ -53,15 +47,10 @@ const maxIncidents = 100
 // Crash: an incident is in the file, with the receivers that it is owed to, before anybody is
 // notified. A crash between a notification and its write notifies twice, and never not at all.
 type Watch struct {
-	Documents Documents
-	Tenants   func() []string
+	*Recent
 	Process   func() Process
 	Receivers []notify.Receiver
 	Dir       string // of the file alerts.json
-	Now       func() time.Time
-	Log       *slog.Logger
-
-	slices []slice // of the last hour, by minute; used by Look only
 
 	mu   sync.Mutex // guards what follows
 	last Figures
@@ -89,13 +78,13 @@ func (w *Watch) Run(ctx context.Context) error {
 // Look is one round: figures, alerts, notifications.
 func (w *Watch) Look(ctx context.Context) error {
 	now := w.Now().UTC()
-	if err := w.read(ctx, now.Add(-storeLag)); err != nil {
+	if err := w.Count(ctx); err != nil {
 		return err
 	}
 	of := map[time.Duration]Figures{}
 	for _, r := range Rules {
 		if _, ok := of[r.Window]; !ok {
-			f := figuresOf(w.within(now.Add(-storeLag), r.Window))
+			f := w.within(now.Add(-storeLag), r.Window)
 			f.Process = w.Process()
 			of[r.Window] = f
 		}
@@ -116,75 +105,6 @@ func (w *Watch) Look(ctx context.Context) error {
 		return err
 	}
 	return w.notify(ctx, &s)
-}
-
-// read brings the slices up to a time. It reads the newest two again: the last minute was
-// incomplete, and documents may have come late.
-func (w *Watch) read(ctx context.Context, until time.Time) error {
-	from := until.Add(-hour).Truncate(every)
-	if len(w.slices) > 0 && w.slices[len(w.slices)-1].Until.After(until) {
-		w.slices = nil // the clock was set back
-	}
-	w.slices = slices.DeleteFunc(w.slices, func(s slice) bool { return s.Since.Before(from) })
-	w.slices = w.slices[:max(len(w.slices)-2, 0)]
-	if len(w.slices) > 0 {
-		from = w.slices[len(w.slices)-1].Until
-	}
-	tenants, first, err := w.active(ctx, w.Tenants(), from, until)
-	if err != nil {
-		return err
-	}
-	for ; from.Before(until); from = from.Add(every) {
-		to := from.Add(every)
-		if to.After(until) {
-			to = until
-		}
-		var counted []string                  // nobody, in a minute without events: a start reads few of the hour
-		if to.Add(time.Second).After(first) { // the records of a commit may be on both sides of a minute
-			counted = tenants
-			if tenants, first, err = w.active(ctx, tenants, to, until); err != nil {
-				return err
-			}
-		}
-		s, err := readSlice(ctx, w.Documents, counted, from, to)
-		if err != nil {
-			return err
-		}
-		w.slices = append(w.slices, s)
-	}
-	return nil
-}
-
-// active returns those tenants that have events in a period, and when the first of these events was.
-func (w *Watch) active(ctx context.Context, of []string, since, until time.Time) (tenants []string, first time.Time, err error) {
-	q := storage.Query{Ranges: map[string]storage.Range{"ts": {GTE: intents.FormatTime(since), LT: intents.FormatTime(until)}}, Sort: "ts", Limit: 1}
-	first = until
-	for _, tenant := range of {
-		page, err := w.Documents.Search(ctx, tenant, storage.IndexEvents, q)
-		if err != nil {
-			return nil, first, fmt.Errorf("monitor: tenant %s: %w", tenant, err)
-		}
-		for _, d := range page.Documents {
-			var e struct {
-				At time.Time `json:"ts"`
-			}
-			if err := json.Unmarshal(d.Body, &e); err != nil {
-				return nil, first, err
-			}
-			tenants = append(tenants, tenant)
-			if e.At.Before(first) {
-				first = e.At
-			}
-		}
-	}
-	return tenants, first, nil
-}
-
-// within returns the slices of a window, in whole minutes.
-func (w *Watch) within(until time.Time, window time.Duration) []slice {
-	from := until.Add(-window).Truncate(every)
-	i := slices.IndexFunc(w.slices, func(s slice) bool { return !s.Since.Before(from) })
-	return w.slices[max(i, 0):]
 }
 
 // judge begins and ends the incident of a rule.

@@ -3,6 +3,7 @@ package console
 import (
 	"bytes"
 	"encoding/json"
+	"fmt"
 	"html/template"
 	"slices"
 	"strconv"
@@ -18,7 +19,18 @@ import (
 )
 
 // functions are those of the templates.
-var functions = template.FuncMap{"short": short, "brief": brief, "sentence": sentence, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "brief": brief, "sentence": sentence, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "ratio": ratio, "share": share, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+
+// ratio is n divided by of; 0 of nothing.
+func ratio(n, of int64) float64 { return float64(n) / float64(max(of, 1)) }
+
+// share says how many of how many, and in percent.
+func share(n, of int64) string {
+	if of == 0 {
+		return "–"
+	}
+	return fmt.Sprintf("%d of %d (%.0f %%)", n, of, 100*ratio(n, of))
+}
 
 // short returns a digest or id shortened to what people need to distinguish it.
 func short(id string) string {

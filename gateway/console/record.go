@@ -169,10 +169,10 @@ type healthPage struct {
 	consoleapi.Health
 	Figures     *monitor.Figures `json:"figures"` // nil: the person may not see the whole tenant
 	Status, Bus string
-	Usage       catalog.PlanUsageResult
+	Usage       *catalog.PlanUsageResult // nil: not asked for, since a store adds it up
 }
 
-// usageOf is the period of the usage and figures on the page.
+// usageOf is the period of the usage on the page.
 const usageOf = time.Hour
 
 func (c *Console) health(q *request) (any, error) {
@@ -192,6 +192,9 @@ func (c *Console) health(q *request) (any, error) {
 		if !slices.Contains(p.Conditions, x) {
 			p.Conditions = append(p.Conditions, x)
 		}
+	}
+	if q.FormValue("usage") == "" {
+		return p, nil
 	}
 	body := map[string]any{"mode": "SQL", "query": "usage", "since": intents.FormatTime(time.Now().Add(-usageOf))}
 	if p.Figures != nil {

@@ -193,8 +193,8 @@ func ofRouters(path string) bool {
 // consoleAPI is this process's part of the console API.
 func (n *Node) consoleAPI() *reads.Reads {
 	r := &reads.Reads{
-		Journal: n.journal, State: n.directory, Live: n.policy, Documents: n.documents, Board: n.health,
-		Source: audit.Source{Origin: n.Origin(), Records: n.journal, Blobs: n.blobs}, Blob: n.systemBlob, Look: n.Look, Now: n.cfg.Now, Log: n.cfg.Log,
+		Journal: n.journal, State: n.directory, Live: n.policy, Documents: n.documents, Recent: n.recent, Board: n.health,
+		Source: audit.Source{Origin: n.Origin(), Records: n.journal, Blobs: n.blobs}, Blob: n.systemBlob, Look: n.Look, Log: n.cfg.Log,
 		Declared: func(ctx context.Context) (json.RawMessage, error) {
 			ctx, cancel := context.WithTimeout(ctx, lookTime)
 			defer cancel()

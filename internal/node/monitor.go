@@ -12,6 +12,12 @@ import (
 	"aob.dev/writ/storage"
 )
 
+// openRecent makes the figures of the last hour, for the monitor and for people.
+func (n *Node) openRecent(context.Context) error {
+	n.recent = monitor.NewRecent(n.documents, n.tenants, n.cfg.Now, n.cfg.Log)
+	return nil
+}
+
 // openMonitor makes the monitor of this process. It reads the documents, as anybody could, and the
 // process's own figures.
 func (n *Node) openMonitor(context.Context) error {
@@ -24,8 +30,7 @@ func (n *Node) openMonitor(context.Context) error {
 		process = others.Process
 	}
 	n.monitor = &monitor.Watch{
-		Documents: n.documents, Tenants: n.tenants, Process: process, Receivers: n.cfg.Alerts,
-		Dir: n.cfg.Dir, Now: n.cfg.Now, Log: n.cfg.Log,
+		Recent: n.recent, Process: process, Receivers: n.cfg.Alerts, Dir: n.cfg.Dir,
 	}
 	return nil
 }

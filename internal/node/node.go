@@ -100,6 +100,7 @@ type Node struct {
 	metered   net.Listener // nil: no metrics
 	asks      *telemetry.Asks
 	intents   *telemetry.Intents
+	recent    *monitor.Recent
 	monitor   *monitor.Watch
 	lag       monitor.Lag
 	conns     connections

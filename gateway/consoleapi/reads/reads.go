@@ -10,12 +10,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
-	"maps"
 	"slices"
-	"sync"
-	"time"
-
-	"golang.org/x/sync/singleflight"
 
 	"aob.dev/writ/audit"
 	"aob.dev/writ/executors/skills/approval"
@@ -43,6 +38,7 @@ type Reads struct {
 	State     *state.State
 	Live      *policies.Live
 	Documents storage.Documents
+	Recent    *monitor.Recent
 	Board     *health.Board
 	// Source is the record for an audit if the process has no Archive: without the ledger.
 	Source audit.Source
@@ -52,10 +48,7 @@ type Reads struct {
 	Look    func(ctx context.Context, tenant string) (gateway.Deep, error)
 	// Declared asks an executor of skills for the versions that servers declare.
 	Declared func(context.Context) (json.RawMessage, error)
-	Now      func() time.Time
 	Log      *slog.Logger
-
-	figures figures
 }
 
 var _ httpapi.ConsoleAPI = (*Reads)(nil)
@@ -249,10 +242,7 @@ func (r *Reads) Bundle(ctx context.Context, w io.Writer, tenant string) error {
 	})
 }
 
-// figuresOf is the period of the figures on a page.
-const figuresOf = time.Hour
-
-// Health implements httpapi.ConsoleAPI.
+// Health implements httpapi.ConsoleAPI. It counts nothing: the figures are those that Recent has.
 func (r *Reads) Health(ctx context.Context, tenant string, withFigures bool) (any, error) {
 	d, err := r.Look(ctx, tenant)
 	out := struct {
@@ -260,11 +250,7 @@ func (r *Reads) Health(ctx context.Context, tenant string, withFigures bool) (an
 		Figures *monitor.Figures `json:"figures,omitempty"`
 	}{Health: consoleapi.Health{Stores: d.Stores, Conditions: r.Board.List()}}
 	if err == nil && withFigures {
-		var f monitor.Figures
-		now := r.Now()
-		f, err = r.figures.read(tenant, now, func() (monitor.Figures, error) {
-			return monitor.Read(context.WithoutCancel(ctx), r.Documents, []string{tenant}, now.Add(-figuresOf), now) // shared by all concurrent callers
-		})
+		f, _ := r.Recent.Figures(tenant) // none are counted yet: their time is zero
 		out.Figures = &f
 	}
 	return out, err
@@ -279,35 +265,4 @@ func (r *Reads) versions(ctx context.Context) (list []approval.Version, err erro
 		return nil, nil
 	}
 	return list, json.Unmarshal(raw, &list)
-}
-
-// figures are those of a tenant, read at most once a minute whatever the number of requests.
-type figures struct {
-	reading singleflight.Group
-	mu      sync.Mutex // guards all
-	all     map[string]monitor.Figures
-}
-
-func (s *figures) read(tenant string, now time.Time, read func() (monitor.Figures, error)) (monitor.Figures, error) {
-	s.mu.Lock()
-	maps.DeleteFunc(s.all, func(_ string, f monitor.Figures) bool { return now.Sub(f.Until).Abs() >= time.Minute })
-	f, ok := s.all[tenant]
-	s.mu.Unlock()
-	if ok {
-		return f, nil
-	}
-	got, err, _ := s.reading.Do(tenant, func() (any, error) {
-		f, err := read()
-		if err == nil {
-			s.mu.Lock()
-			defer s.mu.Unlock()
-			if s.all == nil {
-				s.all = map[string]monitor.Figures{}
-			}
-			s.all[tenant] = f
-		}
-		return f, err
-	})
-	f, _ = got.(monitor.Figures)
-	return f, err
 }
