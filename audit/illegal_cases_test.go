@@ -21,7 +21,7 @@ type misdeed struct {
 }
 
 // misdeeds are all of them. Each breaks one rule of docs/spec/state.md, at one record.
-var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, stopMisdeeds, rawMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unknownOutcomeMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, routingMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds, batchMisdeeds, erasureMisdeeds, transientMisdeeds)
+var misdeeds = slices.Concat(turnMisdeeds, planMisdeeds, graphMisdeeds, idMisdeeds, taskMisdeeds, holdMisdeeds, directoryMisdeeds, stopMisdeeds, rawMisdeeds, recordMisdeeds, agentMisdeeds, askMisdeeds, unknownOutcomeMisdeeds, dropMisdeeds, scheduleMisdeeds, registryMisdeeds, agentStepMisdeeds, budgetMisdeeds, clientMisdeeds, breakerMisdeeds, remoteMisdeeds, routingMisdeeds, runMisdeeds, patchMisdeeds, approvalMisdeeds, standingMisdeeds, batchMisdeeds, erasureMisdeeds, transientMisdeeds)
 
 // step is the intent that opens another task for a step of the plan, after a change
 // that its proof of possession covers.

@@ -27,6 +27,8 @@ func scenes() map[string]func(d *dishonest) {
 		"budgeted": func(d *dishonest) { d.budgeted() },
 		// A call that waits for the one person of the tenant, who asked for it.
 		"alone": func(d *dishonest) { d.alone() },
+		// The same, and she has approved later calls, too: one was made.
+		"standing": func(d *dishonest) { d.stands() },
 		// A skill server that has failed, a call of it that was refused, and one that waits for people.
 		"broken": func(d *dishonest) { d.broken() },
 		// A plan of an agent whose task has asked two others.
@@ -276,7 +278,7 @@ func play(t *testing.T, scene string) *dishonest {
 	t.Helper()
 	cryptotest.SetGlobalRandom(t, 12)
 	var begin []state.GenesisData
-	if scene == "alone" {
+	if scene == "alone" || scene == "standing" {
 		begin = append(begin, state.Alone("default", "ana"))
 	}
 	d := &dishonest{world: newWorld(t, begin...)}
@@ -376,6 +378,8 @@ func (d *dishonest) legally(scene string) {
 	case "alone":
 		_, by, ana := d.says(routertest.Intent{User: "ana", Roles: []string{"approver"}})
 		d.released(*d.held.Position, by, ana)
+	case "standing":
+		d.accepted(d.again(`{"city":"oslo","n":3}`, 2), d.standing())
 	case "questioned", "edited":
 		d.answersLegally(scene)
 	case "client":

@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 )
 
@@ -25,6 +26,8 @@ type ApprovalsRequest struct {
 type ApprovalsReply struct {
 	Approvals []PendingApproval `json:"approvals"`
 	Cursor    string            `json:"cursor,omitempty"` // of the next page
+	// Standing approvals of the tenant, for those who may approve, or of the user; on the first page of all.
+	Standing []catalog.Standing `json:"standing,omitempty"`
 }
 
 // PendingApproval is an intent that waits for approval, as shown to approvers.

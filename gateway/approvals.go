@@ -41,6 +41,7 @@ type decision struct {
 	Items    []string        `json:"items"`
 	Args     json.RawMessage `json:"args"`
 	Reason   string          `json:"reason"`
+	Also     *catalog.Also   `json:"also"`
 }
 
 // nodeDecision is the body of POST /agent/approvals.
@@ -88,6 +89,7 @@ func (g *Gateway) decide(c *gin.Context, who caller, body decision, args catalog
 	ctx, cancel := lasting(c.Request.Context(), intentTTL+catalog.DefaultRun)
 	defer cancel()
 	args.Decision, args.Items, args.Args, args.Reason = body.Decision, body.Items, body.Args, body.Reason
+	args.Also = body.Also
 	result, err := request[catalog.ApproveResult](ctx, g, a, typeApprove, args, "")
 	return respond(c, result, err)
 }

@@ -13,7 +13,9 @@ type DecisionInputs struct {
 	Skill     *SkillInput `json:"skill,omitempty"`
 	Effect    string      `json:"effect,omitempty"` // of a vendor's type, by the router's catalog
 	Approvals []Approval  `json:"approvals"`
-	Now       string      `json:"now"` // RFC 3339 UTC with milliseconds, see FormatTime
+	// Standing is the standing approval in Approvals: the intent_id of the call that it was given for.
+	Standing string `json:"standing,omitempty"`
+	Now      string `json:"now"` // RFC 3339 UTC with milliseconds, see FormatTime
 
 	// Scopes of a pushed registry (agents.Scopes); no policy sees them.
 	Scopes json.RawMessage `json:"scopes,omitempty"`

@@ -55,6 +55,12 @@ type HoldRule struct {
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
+// MayStand reports whether a standing approval may satisfy the rule: not where others must look at each
+// call, or at arguments that some are not shown.
+func (h HoldRule) MayStand() bool {
+	return !h.FourEyes && len(h.Mask) == 0 && h.ID != RuleUnknownOutcome
+}
+
 // Requesters are the people who requested or edited an intent: its user, the person whose key signed it, and those
 // who edited it.
 type Requesters struct {

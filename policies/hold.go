@@ -47,6 +47,14 @@ func (r Result) WithApprovals(by []intents.Approval, asked intents.Requesters) R
 	return r
 }
 
+// mayStand reports whether a standing approval satisfies all that holds the intent.
+func (r Result) mayStand(by []intents.Approval, asked intents.Requesters) bool {
+	return r.Verdict() == intents.Hold && !slices.ContainsFunc(r.Hold, func(rule Rule) bool {
+		h := rule.holdRule()
+		return !h.MayStand() || !h.Satisfied(by, asked)
+	})
+}
+
 // withoutUser is the result in which four-eyes rules do not name the intent's user among the
 // approvers. A policy names all, so that its decision is the same for every user.
 func (r Result) withoutUser(user string) Result {

@@ -11,6 +11,14 @@ import (
 // make of it. A ttl_max that the intent outlasts denies it by no rule. broken reports that the
 // policy failed or took too long. The error is the caller's context's, or ErrNotKept.
 func (e *Engine) Judge(ctx context.Context, q intents.Question) (res Result, broken bool, err error) {
+	standing := q.Inputs.Standing != "" && !q.Release
+	if standing { // rules that read approvals must not say less because of it
+		held := q
+		held.Inputs.Standing, held.Inputs.Approvals = "", nil
+		if res, broken, err = e.Judge(ctx, held); err != nil || broken || !res.mayStand(q.Inputs.Approvals, q.Requesters()) {
+			return res, broken, err
+		}
+	}
 	res, err = e.DecideIntent(ctx, q.Envelope, q.Inputs)
 	if err != nil {
 		return res, false, err
@@ -26,7 +34,7 @@ func (e *Engine) Judge(ctx context.Context, q intents.Question) (res Result, bro
 	if q.Approval {
 		res = res.Unheld()
 	}
-	if q.Release {
+	if q.Release || standing {
 		res = res.WithApprovals(q.Inputs.Approvals, q.Requesters())
 	}
 	if q.UnknownOutcome {

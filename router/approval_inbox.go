@@ -43,6 +43,9 @@ func (r *Router) Inbox(ctx context.Context, g intents.Grant, q bus.ApprovalsRequ
 		return out, intents.Refuse(intents.SchemaInvalid, "/limit", "must be 1 to 100")
 	}
 	now := r.cfg.Now()
+	if q.After == "" && q.IntentID == "" && q.Type == "" {
+		out.Standing = r.standing(g, q.Mine, now)
+	}
 	for _, h := range r.inbox(g) {
 		if (before >= 0 && h.Position >= before) || (q.IntentID != "" && h.IntentID != q.IntentID) || (q.Mine && !h.Mine) || (q.Type != "" && h.Type != q.Type) {
 			continue
@@ -74,6 +77,17 @@ func (r *Router) sentence(h bus.PendingApproval) string {
 	row, _ := r.Catalog().Lookup(h.Type)
 	pin, _, _ := r.state.Directory().SkillNamed(h.TenantID, h.Skill()) // without a pin, it is named
 	return catalog.Sentence(row, h.Args, pin.Summary)
+}
+
+// standing lists the standing approvals of a grant's tenant for people who may approve, or the user's own.
+func (r *Router) standing(g intents.Grant, mine bool, now time.Time) []catalog.Standing {
+	dir := r.state.Directory()
+	roles, disabled := dir.RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
+	caps, _ := dir.Capabilities(g.Tenant, roles)
+	all := !mine && state.Covers(caps, state.CapabilityApprove)
+	return slices.DeleteFunc(r.state.StandingApprovals(g.Tenant, now), func(x catalog.Standing) bool {
+		return disabled || g.Standing() || !all && x.UserID != g.Subject
+	})
 }
 
 // waiting is a pending approval as people see it, without its arguments, and as the state has it.

@@ -171,7 +171,7 @@ func (d *decision) intent() state.Intent { return state.IntentOf(d.env, d.roles,
 func (d *decision) inPlan() state.Intent {
 	out := state.Intent{
 		Type: d.env.Type(), Context: d.env.Context(), Tenant: d.env.Principal().Tenant,
-		Signer: d.env.Signer().Role, Decision: d.Decision, Now: d.now, Node: d.ofNode(),
+		Signer: d.env.Signer().Role, Decision: d.Decision, Now: d.now, Node: d.ofNode(), Standing: d.inputs.Standing,
 	}
 	if d.pin != nil {
 		out.Skill = d.pin.Skill

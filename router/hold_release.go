@@ -26,6 +26,9 @@ func (r *Router) applyApproval(ctx context.Context, d *decision) (*approvalEffec
 	if err != nil {
 		return nil, err
 	}
+	if a.Decision == catalog.DecisionWithdraw {
+		return nil, nil
+	}
 	h, ok := d.view.HeldFor(d.env.Principal().Tenant, a)
 	if !ok {
 		return nil, errStale

@@ -37,12 +37,37 @@ func (r *Router) authorize(ctx context.Context, d *decision) error {
 	if d.onlyDecided() {
 		return dryRun(res)
 	}
+	if res.Verdict() == intents.Hold {
+		if res, err = d.withStanding(ctx, res); err != nil {
+			return err
+		}
+	}
 	if x := res.Refusal(); x != nil {
 		d.Approvers, d.Hold = res.Approvers(), res.HoldAt(d.now) // nil unless it is held
 		return x
 	}
 	d.Obligations = res.Obligations
 	return nil
+}
+
+// withStanding is the result if a standing approval lets a held intent through, or else the given one.
+func (d *decision) withStanding(ctx context.Context, held policies.Result) (policies.Result, error) {
+	so := d.intent()
+	so.Sources = d.decidedSources()
+	if d.pin != nil {
+		so.Skill = d.pin.Skill
+	}
+	yes, name := d.view.Standing(&so, "")
+	if name == "" {
+		return held, nil
+	}
+	d.inputs.Standing, d.inputs.Approvals = name, []intents.Approval{yes}
+	res, _, err := d.policy.Judge(ctx, d.question())
+	if err == nil && res.Verdict() == intents.Allow {
+		return res, nil
+	}
+	d.inputs.Standing, d.inputs.Approvals = "", nil
+	return held, err
 }
 
 // question is what stage 7 asks about the intent. The view's directory is a read of the decision:

@@ -17,6 +17,9 @@ import (
 // approval, have records of their own.
 var hitlApprove = newTransition(TypeApprove,
 	func(v *View, o Intent, a catalog.Approve) (Effect, error) {
+		if a.Decision == catalog.DecisionWithdraw {
+			return v.withdraw(o.Tenant, a)
+		}
 		h, err := v.heldFor(o.Tenant, a)
 		if err != nil {
 			return Effect{}, err
@@ -42,6 +45,9 @@ var hitlApprove = newTransition(TypeApprove,
 		switch a.Decision {
 		case catalog.DecisionApprove:
 			err = cmp.Or(h.checkItems(a.Items), h.more(who))
+			if err == nil && a.Also != nil {
+				err = v.mayStand(h, *a.Also, o.Now)
+			}
 		case catalog.DecisionEdit:
 			err = v.editable(h, who, a.Args)
 		}
@@ -51,6 +57,10 @@ var hitlApprove = newTransition(TypeApprove,
 		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, h.Writes()}, nil
 	},
 	func(s *State, o Intent, a catalog.Approve) error {
+		if a.Decision == catalog.DecisionWithdraw {
+			delete(s.holds.standing, a.IntentID)
+			return nil
+		}
 		h := s.heldFor(o.Tenant, a)
 		if h == nil {
 			return fmt.Errorf("an approval of an intent that is not held")
@@ -58,6 +68,9 @@ var hitlApprove = newTransition(TypeApprove,
 		switch a.Decision {
 		case catalog.DecisionApprove:
 			h.Approvals = append(slices.Clone(h.Approvals), approvalOf(o))
+			if a.Also != nil {
+				s.addStanding(h, o, *a.Also)
+			}
 		case catalog.DecisionEdit:
 			h.Edited = true
 			s.addEdit(h, o, a.Args)

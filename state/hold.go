@@ -14,14 +14,15 @@ import (
 // holds are the intents pending approval, and those that people have released and that have no
 // outcome yet.
 type holds struct {
-	waiting  map[int64]*Hold  // by position
-	byID     map[string]int64 // by intent_id
-	released map[int64]int64  // intent to its release record
-	edits    map[string]*edit // by the intent_id of the intent that was held
+	waiting  map[int64]*Hold      // by position
+	byID     map[string]int64     // by intent_id
+	released map[int64]int64      // intent to its release record
+	edits    map[string]*edit     // by the intent_id of the intent that was held
+	standing map[string]*standing // likewise
 }
 
 func newHolds() holds {
-	return holds{waiting: make(map[int64]*Hold), byID: make(map[string]int64), released: make(map[int64]int64), edits: make(map[string]*edit)}
+	return holds{waiting: make(map[int64]*Hold), byID: make(map[string]int64), released: make(map[int64]int64), edits: make(map[string]*edit), standing: make(map[string]*standing)}
 }
 
 // addHold records a held intent until it is released or ends.

@@ -59,6 +59,7 @@ type Intent struct {
 	Released bool      `json:"-"` // it was held when it was judged; people have released it
 
 	Approvals []intents.Approval `json:"-"` // of a released intent: those that released it
+	Standing  string             `json:"-"` // that let it through: see View.Standing
 }
 
 // Grant is what state retains of an intent's grant; the zero value: none.
@@ -218,6 +219,7 @@ func (o *Intent) takeGrant(token string) error {
 // decidedAt takes the times of a decision, and the budgets and open agents at that time, from
 // its inputs.
 func (o *Intent) decidedAt(inputs intents.DecisionInputs) {
+	o.Standing = inputs.Standing
 	o.Budget, o.OpenAgents, o.Edges, o.Patch = inputs.Budget, inputs.OpenAgents, inputs.Edges, inputs.Patch
 	if now, err := time.Parse(time.RFC3339Nano, inputs.Now); err == nil {
 		o.Now = now

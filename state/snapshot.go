@@ -52,6 +52,7 @@ type image struct {
 	Unknown  map[string]*openIntent `json:"unknown"`
 	Holds    map[int64]*Hold        `json:"holds"`
 	Edits    map[string]*edit       `json:"edits,omitempty"`
+	Standing map[string]*standing   `json:"standing,omitempty"`
 	Released map[int64]int64        `json:"released"`
 	Resolved map[int64]string       `json:"settled"`
 	Erased   int                    `json:"erased"` // number of record.erase
@@ -102,7 +103,7 @@ func (s *State) encode(w io.Writer, beside *besideImage) error {
 		Next: s.next, Rests: s.rests, Last: s.last, Beside: beside,
 		Origin: s.origin, Root: s.root, Roles: s.roles, KeySet: s.keySetToken, Policy: s.policy, Catalog: s.catalog,
 		DirectoryAt: s.dir.at, Tenants: s.dir.tenants, APIKeys: s.apiKeys, Keyed: s.keyed, Retained: s.retained, Revoked: s.revoked,
-		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Artifacts: s.artifacts, Sessions: s.sessions, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Released: s.holds.released,
+		Agents: s.agents, Schedules: s.schedules, Used: s.dayUsage, Artifacts: s.artifacts, Sessions: s.sessions, Plans: len(s.plans), Intents: s.intents, Unknown: s.unknown, Holds: s.holds.waiting, Edits: s.holds.edits, Standing: s.holds.standing, Released: s.holds.released,
 		Resolved: s.resolved, Erased: s.erasures.number,
 	})
 	if err != nil {
@@ -197,6 +198,12 @@ func Open(r io.Reader) (*State, error) {
 			return nil, errNoMember
 		}
 		s.holds.edits[id] = e
+	}
+	for id, x := range m.Standing {
+		if x == nil {
+			return nil, errNoMember
+		}
+		s.holds.standing[id] = x
 	}
 	return s, nil
 }

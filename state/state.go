@@ -207,7 +207,7 @@ func (s *State) applyIntent(e storage.Entry, whole *Intent) error {
 	if err := o.readNames(e); err != nil { // its arguments are not retained
 		return err
 	}
-	if s.ofRun(o) {
+	if s.ofRun(o) || s.mayUseStanding(o) {
 		if err := o.readInputs(r); err != nil {
 			return err
 		}
@@ -223,6 +223,7 @@ func (s *State) accepted(o Intent) error {
 	case o.Decision.Executor == catalog.ExecutorRouter:
 		return s.apply(o)
 	default:
+		s.useStanding(o)
 		s.dispatched(o)
 		return nil
 	}

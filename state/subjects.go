@@ -138,6 +138,9 @@ func (o *Intent) Writes() []storage.Subject {
 	if held && c.Cause != "" { // it may use up an edit
 		out = append(out, SubjectIntent(c.Cause))
 	}
+	if o.Standing != "" {
+		out = append(out, SubjectIntent(o.Standing))
+	}
 	if c.PlanID == "" {
 		return out
 	}

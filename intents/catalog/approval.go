@@ -48,6 +48,30 @@ type Approve struct {
 	Items    []string        `json:"items,omitzero"`   // of approval.ask: what the yes is for; nil: all, empty: refused
 	Args     json.RawMessage `json:"args,omitempty"`   // edit: the arguments to use instead
 	Reason   string          `json:"reason,omitempty"` // of reject and request_changes required
+	Also     *Also           `json:"also,omitempty"`   // approve: later calls, too
+}
+
+// Also makes a yes to a call of a skill count for later calls of it in the same session.
+type Also struct {
+	Uses      int      `json:"uses"`           // how many
+	WithinSec int      `json:"within_sec"`     // at most MaxAlso
+	Free      []string `json:"free,omitempty"` // members of the input that may differ; all others stay as they are
+}
+
+// MaxAlso is how long such a yes counts at most, in seconds.
+const MaxAlso = 8 * 60 * 60
+
+// Standing is such a yes, as people see it.
+type Standing struct {
+	IntentID  string   `json:"intent_id"` // of the call that it was given for
+	UserID    string   `json:"user_id"`   // who asks
+	SessionID string   `json:"session_id"`
+	Skill     string   `json:"skill"`
+	Free      []string `json:"free,omitempty"`
+	Left      int      `json:"left"`  // how many calls
+	Until     string   `json:"until"` // RFC 3339
+	By        string   `json:"by"`    // who has approved
+	At        string   `json:"at"`    // RFC 3339
 }
 
 // The decisions of a person about a held intent.
@@ -56,6 +80,7 @@ const (
 	DecisionReject         = "reject"
 	DecisionRequestChanges = "request_changes"
 	DecisionEdit           = "edit"
+	DecisionWithdraw       = "withdraw" // of a standing approval
 )
 
 // ApproveResult is the result of hitl.approve: the state of the held intent now.

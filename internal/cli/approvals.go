@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/url"
+	"time"
 
 	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
@@ -24,6 +25,7 @@ var approvalRows = []row{
 		path: approvalsPath + "/{}", ids: &pendingIntents, text: func(_ []string, h bus.PendingApproval) string { return h.Text() },
 	})},
 	{use: "approve INTENT_ID", short: "Approve a held intent", make: approvalsDecide(catalog.DecisionApprove)},
+	{use: "withdraw INTENT_ID", short: "End a standing approval that was given with this intent", make: approvalsDecide(catalog.DecisionWithdraw)},
 	{use: "edit INTENT_ID --args FILE", short: "Change the arguments of a held intent", make: approvalsDecide(catalog.DecisionEdit)},
 	{use: "reject INTENT_ID --reason TEXT", short: "Reject a held intent", make: approvalsDecide(catalog.DecisionReject)},
 	{use: "request-changes INTENT_ID --reason TEXT", short: "Reject a held intent and say what should change", make: approvalsDecide(catalog.DecisionRequestChanges)},
@@ -45,6 +47,8 @@ func approvalsDecide(decision string) func(*command) {
 	return func(c *command) {
 		said := catalog.Approve{Decision: decision}
 		var args string
+		var also catalog.Also
+		var within time.Duration
 		c.personFlags()
 		c.ids = &pendingIntents
 		c.answer = func(ids []string) (answer, error) {
@@ -54,6 +58,12 @@ func approvalsDecide(decision string) func(*command) {
 				if said.Args, err = c.edited(args); err != nil {
 					return answer{}, err
 				}
+			}
+			if also.Uses > 0 {
+				also.WithinSec = int(within.Seconds())
+				said.Also = &also
+			} else if c.Flags().Changed("for") || len(also.Free) > 0 {
+				return answer{}, usage(errors.New("--for and --free are of a standing approval: say with --also of how many later calls"))
 			}
 			decide := c.decide
 			if c.signer != "" {
@@ -68,6 +78,10 @@ func approvalsDecide(decision string) func(*command) {
 		switch decision {
 		case catalog.DecisionApprove:
 			f.StringArrayVar(&said.Items, "item", nil, "item of a question that you say yes to; without it to all (repeatable)")
+			f.IntVar(&also.Uses, "also", 0, "let so many later calls of the skill through in the same session, with the same input")
+			f.DurationVar(&within, "for", time.Hour, "with --also: for how long, at most 8h")
+			f.StringArrayVar(&also.Free, "free", nil, "with --also: member of the input that may differ (repeatable)")
+		case catalog.DecisionWithdraw:
 		case catalog.DecisionEdit:
 			f.StringVar(&args, "args", "-", "file with the arguments of the intent as you want them, as JSON; - is standard input")
 		default:
@@ -90,6 +104,8 @@ func nextOf(result catalog.ApproveResult) string {
 	switch {
 	case result.Code == intents.Changed:
 		return "the next task of the step signs it as you want it; it waits if others have to approve it: writ approvals list\n"
+	case result.State == catalog.ApprovalEnded && result.Code == "":
+		return "later calls wait for people again\n"
 	case result.State == catalog.ApprovalEnded:
 		return "nothing is carried out; the requester reads your reason\n"
 	case result.State == catalog.ApprovalReleased:

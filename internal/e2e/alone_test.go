@@ -6,9 +6,11 @@ import (
 	"strings"
 	"testing"
 
+	"aob.dev/writ/bus"
 	"aob.dev/writ/intents"
 	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/datadir"
+	"aob.dev/writ/policies"
 )
 
 // TestOnePersonAlone: on a new writ of this machine the first user approves what they asked for, by
@@ -86,5 +88,67 @@ func TestOnePersonAlone(t *testing.T) {
 		if last, _ := s.streamEnd(local, x.turn.PlanID, ""); last != "done" {
 			t.Errorf("the stream ends with %s", last)
 		}
+	}
+}
+
+const benLooks = `package writ.ext.shop
+
+# METADATA
+# title: Outlets
+# description: Ben looks at it.
+# custom:
+#   id: ext.outlets
+hold contains {"id": "ext.outlets", "reason": "Ben looks at it.", "approvers": ["ben"]} if {
+	input.intent.type == "skill.call"
+	endswith(input.intent.args.skill, ".outlet_list")
+}
+`
+
+// TestStandingApproval: a yes "also for this session" lets later calls through that are the same but for
+// what may differ, until it is used up or withdrawn; others wait.
+func TestStandingApproval(t *testing.T) {
+	t.Parallel()
+	shop := serveShop(t)
+	s := start(t, setup{Skills: []string{shop.url}, Extensions: []policies.Extension{{Name: "shop", Dir: registryDir(t, map[string]string{"shop.rego": benLooks})}}})
+	ben := s.addPerson("default", "ben", "user", "approver")
+	ana := s.as("ana")
+	ana.session = "first"
+	turn := s.hold(ana, openInBerlin)
+	var released catalog.ApproveResult
+	also := map[string]any{"decision": "approve", "also": map[string]any{"uses": 2, "within_sec": 600}}
+	if _, p := s.call(ben, http.MethodPost, "/agent/approvals/"+turn.Approval.IntentID, also, &released); released.State != catalog.ApprovalReleased {
+		t.Fatalf("%+v %+v", released, p)
+	}
+	if last, _ := s.streamEnd(ana, turn.PlanID, ""); last != "done" {
+		t.Fatalf("the stream ends with %s", last)
+	}
+	if got := s.ask(ana, openInBerlin); got.Status != "complete" || !strings.Contains(got.Response, "Mitte") {
+		t.Errorf("the same call in the session: %+v", got)
+	}
+	elsewhere := ana
+	elsewhere.session = "second"
+	other := s.hold(elsewhere, openInBerlin)
+	var page bus.ApprovalsReply
+	s.call(ben, http.MethodGet, "/agent/approvals", nil, &page)
+	if len(page.Standing) != 1 || page.Standing[0].Left != 1 || page.Standing[0].SessionID != "first" || page.Standing[0].By != "ben" {
+		t.Errorf("standing: %+v", page.Standing)
+	}
+	if got, p := s.decide(ben, turn.Approval.IntentID, "withdraw", ""); p.Code != "" || got.State != catalog.ApprovalEnded {
+		t.Errorf("withdrawn: %+v %+v", got, p)
+	}
+	if got, p := s.decide(ben, turn.Approval.IntentID, "withdraw", ""); p.Code != intents.MalformedArgs {
+		t.Errorf("withdrawn twice: %+v %+v", got, p)
+	}
+	again := s.hold(ana, openInBerlin)
+	for who, held := range map[person]heldTurn{ana: again, elsewhere: other} {
+		if got, p := s.decide(ben, held.Approval.IntentID, "reject", "enough"); p.Code != "" {
+			t.Errorf("%+v %+v", got, p)
+		}
+		if last, _ := s.streamEnd(who, held.PlanID, ""); last != "done" {
+			t.Errorf("the stream ends with %s", last)
+		}
+	}
+	if n := shop.count("outlet_list"); n != 2 {
+		t.Errorf("called %d times", n)
 	}
 }

@@ -9,7 +9,7 @@ const ASK = "writ.ask";
 // Approvals are the edits of held intents that no intent has come of, and the rules about them.
 export class Approvals {
   constructor(state) {
-    Object.assign(this, { state, edits: new Map() });
+    Object.assign(this, { state, edits: new Map(), standing: new Map() });
   }
 
   may(tenants, tenant, roles, capability = "runs:approve") {
@@ -66,6 +66,53 @@ export class Approvals {
     o.asked.push(...e.editors);
   }
 
+  // stand makes of a yes one for later calls: the same input but for some members, for so many calls.
+  stand(held, who, also, o) {
+    const { args, context, d, facts } = held;
+    must(held.type === "skill.call" && args.from === undefined && context.session_id, "a standing approval of what is no call in a session");
+    const pin = this.state.directories.at(-1).tenants.get(held.tenant).approved.get(facts.skill.name);
+    must(pin && facts.skill.kind === undefined && !destroys(pin), "a standing approval of what may destroy something");
+    must((facts.task?.sources ?? []).every((s) => s.trusted), "a standing approval after untrusted content");
+    must(d.hold.rules.every((rule) => !rule.four_eyes && !rule.mask?.length && rule.id !== UNSETTLED), "a standing approval of what others must look at");
+    must((also.free ?? []).every((name) => Object.hasOwn(args.input ?? {}, name)), "lets a member differ that is not there");
+    this.standing.set(d.intent_id, {
+      tenant: held.tenant, user: held.user_id, session: context.session_id, skill: facts.skill.name, digest: pin.digest,
+      free: also.free ?? [], rest: rest(args.input, also.free), left: also.uses, until: o.now + also.within_sec * 1000, yes: who,
+    });
+  }
+
+  withdraw({ tenant, args }) {
+    must(this.standing.get(args.intent_id)?.tenant === tenant, "withdraws an approval that does not stand");
+    this.standing.delete(args.intent_id);
+  }
+
+  // stood: a call that names a standing approval was let through by one that counts for it.
+  stood(o, tenants) {
+    const { standing, approvals } = o.facts;
+    if (standing === undefined) return must(!approvals?.length, "names approvals, and waited for none");
+    const x = this.standing.get(standing);
+    if (o.erased) return this.use(standing, x);
+    must(x && x.tenant === o.tenant && x.user === o.user_id && x.session === o.context.session_id, "no standing approval of this session");
+    const { skill, task } = o.facts;
+    must(x.skill === skill.name && x.digest === skill.digest && !destroys(skill) && (task?.sources ?? []).every((s) => s.trusted), "a standing approval of another call");
+    must(o.now < x.until && o.args.from === undefined && x.rest === rest(o.args.input, x.free), "a standing approval of another input, or of before");
+    must(this.state.stands(x.yes, o, tenants), "a standing approval that does not count any more");
+    const yes = { user_id: x.yes.user_id, at: x.yes.at, ...(x.yes.key && { key: x.yes.key }), roles: x.yes.now };
+    must(jcs(approvals) === jcs([yes]), "names another approval than the standing one");
+    this.use(standing, x);
+  }
+
+  use(name, x) {
+    if (x) x.left -= 1;
+    if (x?.left === 0) this.standing.delete(name);
+  }
+
+  // satisfied: a standing approval satisfies a rule.
+  satisfied(rule, o) {
+    const { tenants } = this.state.directories.at(-1);
+    return o.facts.standing !== undefined && this.state.counted(rule, o.facts.approvals, { tenant: o.tenant, asked: [] }, tenants) >= Math.max(rule.count ?? 1, 1);
+  }
+
   // about is the intent on hold that an approval names.
   about({ tenant, args }) {
     const one = this.state.held.get(args.intent_id);
@@ -116,3 +163,9 @@ export class Approvals {
     for (const { roles } of agents.flatMap((a) => a.holds ?? [])) must(of.some((t) => this.canMeet(tenants, t, { roles }, { tenant: t, asked: [] })), "nobody could approve calls of an agent");
   }
 }
+
+// destroys: a call of a skill may destroy something.
+const destroys = ({ destructive, effect }) => destructive === "yes" || (!destructive && effect !== "pure");
+
+// rest is an input without the members that may differ.
+const rest = (input, free) => jcs(Object.fromEntries(Object.entries(input ?? {}).filter(([name]) => !(free ?? []).includes(name))));

@@ -383,7 +383,7 @@ export class Plans {
     must(!o.facts.skill || t.skills.includes(o.facts.skill.name), "a skill that is not one of the task's");
     if (o.erased) return;
     const held = (o.d.hold?.rules ?? []).map(jcs);
-    must(approvals(t.agent, t.holds, o).every((rule) => held.includes(jcs(rule))), "its agent's file holds it, and it did not wait for people");
+    must(approvals(t.agent, t.holds, o).every((rule) => held.includes(jcs(rule)) || this.state.approvals.satisfied(rule, o)), "its agent's file holds it, and it did not wait for people");
   }
 
   // dispatched and held intents of a plan: it does not leave without them, and later

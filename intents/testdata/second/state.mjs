@@ -158,7 +158,7 @@ export class State {
   }
 
   newTenant(tenants, id) {
-    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), effects: new Map(), data: new Map(), stopped: new Map() });
+    tenants.set(id, { roles: new Map(this.beginRoles.map((r) => [r.role, r.capabilities])), users: new Map(), keys: new Map(), pins: new Set(), approved: new Map(), effects: new Map(), data: new Map(), stopped: new Map() });
   }
 
   change(fn) {
@@ -241,6 +241,7 @@ export class State {
     if (o.type === "approval.ask") this.approvals.question(o, tenants);
     if (o.type === "registry.push") this.approvals.replaced(o, tenants);
     if (d.verdict === "hold") return this.hold(o, tenants);
+    this.approvals.stood(o, tenants);
     if (d.executor === "router") this.apply(o);
     else this.plans.dispatched(o);
   }
@@ -463,7 +464,8 @@ export class State {
   }
 
   approve(o) {
-    const { decision, items } = o.args;
+    const { decision, items, also } = o.args;
+    if (decision === "withdraw") return this.approvals.withdraw(o);
     const held = this.approvals.about(o);
     must(o.now < held.deadline, "approves an intent after its deadline");
     const g = o.claims;
@@ -480,6 +482,7 @@ export class State {
     const standing = held.yes.filter((a) => this.stands(a, held, tenants));
     must(!standing.some((a) => a.user_id === who.user_id), "has approved already");
     must(held.d.hold.rules.some((rule) => this.counted(rule, [...standing, who], held, tenants) > this.counted(rule, standing, held, tenants)), "an approval that counts for nothing");
+    if (also) this.approvals.stand(held, who, also, o);
     held.yes.push(who);
     held.last = o.d.intent_id;
   }
@@ -554,9 +557,11 @@ export class State {
           const t = tenants.get(tenant);
           if (args.revoked) {
             t.pins.delete(args.skill);
+            t.approved.delete(args.skill);
             return t.effects.delete(args.skill);
           }
           t.pins.add(args.skill);
+          t.approved.set(args.skill, args);
           t.effects.set(args.skill, args.effect);
         });
       case "registry.push":
