@@ -7,6 +7,7 @@ import (
 	"maps"
 	"net/url"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -48,6 +49,7 @@ type approvalPage struct {
 	Rows        []argument
 	Items       []item
 	Edits       bool              // it may be edited
+	Stands      []string          // members of its input, if a yes may also count for later calls
 	Skill       *consoleapi.Skill // that it calls; nil: unknown
 	Manifest    []diffLine        // changes of the declared manifest against the approved one
 	Last        *entry            // of the same kind that was executed after people approved it
@@ -111,8 +113,21 @@ func (q *request) waiting() (p approvalPage, err error) {
 	if p.Type == "approval.ask" && json.Unmarshal(p.Args, &asked) == nil {
 		p.Items = asked.Items
 	}
-	p.Edits = p.PlanID != "" && p.Type != "approval.ask"
+	p.Edits, p.Stands = p.PlanID != "" && p.Type != "approval.ask", mayStand(p.PendingApproval)
 	return p, q.compare(&p)
+}
+
+// mayStand lists the members of the input of a call if no rule wants approvals of each call. The router
+// knows the other conditions of standing approvals.
+func mayStand(h bus.PendingApproval) []string {
+	var args struct {
+		Input map[string]json.RawMessage `json:"input"`
+	}
+	each := func(r bus.PendingRule) bool { return r.FourEyes }
+	if h.Type != "skill.call" || h.PlanID == "" || slices.ContainsFunc(h.Rules, each) || json.Unmarshal(h.Args, &args) != nil {
+		return nil
+	}
+	return slices.Sorted(maps.Keys(args.Input))
 }
 
 // skillOf finds the skill that the intent calls, as it is approved and declared now.
@@ -224,11 +239,14 @@ func (q *request) compare(p *approvalPage) error {
 	return nil
 }
 
+// approveSession is the button that says yes to later calls of the session, too.
+const approveSession = "approve_session"
+
 // approveAll is the button that says yes to all items of a question.
 const approveAll = "approve_all"
 
 // decisions are the choices that the form has buttons for.
-var decisions = []string{catalog.DecisionApprove, approveAll, catalog.DecisionReject, catalog.DecisionRequestChanges, catalog.DecisionEdit}
+var decisions = []string{catalog.DecisionApprove, approveAll, approveSession, catalog.DecisionWithdraw, catalog.DecisionReject, catalog.DecisionRequestChanges, catalog.DecisionEdit}
 
 // decide sends the person's decision to the API, which signs it as the person's intent. A form that
 // cannot be sent, or is refused, is shown again with its entries.
@@ -237,15 +255,28 @@ func (c *Console) decide(q *request) (any, error) {
 	if !slices.Contains(decisions, said) {
 		return nil, problem.New(intents.SchemaInvalid, "/decision", "say approve, reject, request_changes or edit")
 	}
+	if said == catalog.DecisionWithdraw {
+		err := q.post("/agent/approvals/"+url.PathEscape(id), map[string]any{"decision": said}, nil)
+		if err != nil {
+			return nil, err
+		}
+		return q.see("/console/approvals", "Later calls wait for people again.")
+	}
 	p, err := q.waiting()
 	if err != nil {
 		return nil, err
 	}
 	p.entered(q.PostForm, said == approveAll)
-	if said == approveAll {
+	session := said == approveSession
+	if said == approveAll || session {
 		said = catalog.DecisionApprove
 	}
 	body, err := p.decision(said)
+	if err == nil && session {
+		uses, _ := strconv.Atoi(q.PostFormValue("uses")) // the API refuses 0
+		within, _ := strconv.Atoi(q.PostFormValue("within_sec"))
+		body["also"] = catalog.Also{Uses: uses, WithinSec: within, Free: q.PostForm["free"]}
+	}
 	var out catalog.ApproveResult
 	if err == nil {
 		err = q.post("/agent/approvals/"+url.PathEscape(id), body, &out)

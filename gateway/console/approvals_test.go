@@ -104,6 +104,9 @@ func TestApprovalForm(t *testing.T) {
 		"edited, no JSON":    {call, url.Values{"decision": {"edit"}, "args": {"{"}}, "", "are no JSON"},
 		"edited, and edit":   {call, url.Values{"decision": {"edit"}, "args": {`{"n":5}`}}, `{"args":{"n":5},"decision":"edit"}`, "You said edit"},
 		"hidden, not edited": {call, url.Values{"decision": {"edit"}, "args": {shownArgs}}, "", "edited nothing"},
+		"for the session":    {call, url.Values{"decision": {"approve_session"}, "uses": {"3"}, "within_sec": {"900"}, "free": {"n"}, "args": {shownArgs}}, `{"also":{"uses":3,"within_sec":900,"free":["n"]},"decision":"approve"}`, "You said approve"},
+		"edited, session":    {call, url.Values{"decision": {"approve_session"}, "uses": {"3"}, "within_sec": {"900"}, "args": {edited}}, "", "sends no edit"},
+		"withdrawn":          {call, url.Values{"decision": {"withdraw"}}, `{"decision":"withdraw"}`, "wait for people again"},
 		"hidden, edited":     {call, url.Values{"decision": {"edit"}, "args": {edited}}, `\u202e`, "You said edit"},
 	} {
 		a := &oneWaits{held: tt.held, result: `{"state":"held","missing":["r"]}`}
@@ -166,6 +169,18 @@ func TestApprovalRows(t *testing.T) {
 		if !strings.Contains(text, want) {
 			t.Errorf("no %q in\n%s", want, text)
 		}
+	}
+}
+
+// TestApprovalForTheSession: the page offers it for calls that no rule wants to be looked at each time.
+func TestApprovalForTheSession(t *testing.T) {
+	held := bus.PendingApproval{MayDecide: true, Type: "skill.call", PlanID: "p", Args: json.RawMessage(`{"skill":"shop.close","input":{"n":1,"of":"x"}}`)}
+	if text := shownBy(t, &oneWaits{held: held}); !strings.Contains(text, `value="approve_session"`) || strings.Count(text, `name="free"`) != 2 {
+		t.Errorf("not offered:\n%s", text)
+	}
+	held.Rules = []bus.PendingRule{{ID: "r", FourEyes: true}}
+	if text := shownBy(t, &oneWaits{held: held}); strings.Contains(text, "approve_session") {
+		t.Errorf("offered under four eyes:\n%s", text)
 	}
 }
 
