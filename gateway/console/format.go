@@ -19,7 +19,7 @@ import (
 )
 
 // functions are those of the templates.
-var functions = template.FuncMap{"short": short, "brief": brief, "sentence": sentence, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "ratio": ratio, "share": share, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
+var functions = template.FuncMap{"short": short, "brief": brief, "excerpt": excerpt, "sentence": sentence, "cut": cut, "stands": stepStands, "when": when, "pretty": pretty, "shown": shown, "join": strings.Join, "decimal": decimal, "ratio": ratio, "share": share, "verdicts": func() []string { return []string{"", "allow", "deny", "hold"} }}
 
 // ratio is n divided by of; 0 of nothing.
 func ratio(n, of int64) float64 { return float64(n) / float64(max(of, 1)) }
@@ -100,6 +100,18 @@ func pretty(v any) string {
 		return shown(string(raw))
 	}
 	return shown(string(visible.JSON(b.Bytes())))
+}
+
+// maxExcerpt bounds a document on a page that may have two.
+const maxExcerpt = 10_000
+
+// excerpt is a document that a page shows, but does not send back.
+func excerpt(v any) string {
+	text := pretty(v)
+	if len(text) > maxExcerpt {
+		text = cut(text, maxExcerpt) + "\nThis is the beginning. A bundle of the record has all of it."
+	}
+	return text
 }
 
 // diffLine is a line of a difference: its kind is added, gone, place or same.

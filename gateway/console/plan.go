@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"net/url"
 	"slices"
+	"strconv"
 	"time"
 
 	"aob.dev/writ/bus"
@@ -36,16 +37,16 @@ func (c *Console) plans(q *request) (any, error) {
 // planPage is a plan with its graph, the times of its steps, its timeline and intents.
 type planPage struct {
 	catalog.PlanView
-	Says       string // how it stands
-	Graph      graph
-	Waterfall  waterfall
-	Rows       []stepRow
-	Rest       spent // by planning, answers, and steps that were replaced
-	Events     []event
-	MoreEvents int // that the page leaves out
-	List       intentList
-	MayCancel  bool
-	MayReplay  bool
+	Says      string // how it stands
+	Graph     graph
+	Waterfall waterfall
+	Rows      []stepRow
+	Rest      spent // by planning, answers, and steps that were replaced
+	Events    []event
+	NextEvent int // the first that the page leaves out; 0: none
+	List      intentList
+	MayCancel bool
+	MayReplay bool
 }
 
 // says is how a plan stands, in words.
@@ -107,8 +108,8 @@ type event struct {
 
 // Bounds of the timeline on a page.
 const (
-	maxEvents     = 100
-	maxEventBytes = 12 << 10
+	maxEvents     = 50
+	maxEventBytes = 5 << 10
 )
 
 func (c *Console) plan(q *request) (any, error) {
@@ -155,14 +156,8 @@ func (c *Console) plan(q *request) (any, error) {
 		}
 		of.add(u)
 	}
-	size := 0
-	for i, e := range trace.Events {
-		if size += len(e.Payload); i == maxEvents || size > maxEventBytes {
-			p.MoreEvents = len(trace.Events) - i
-			break
-		}
-		p.Events = append(p.Events, e)
-	}
+	from, _ := strconv.Atoi(q.FormValue("event")) // 0: there is none
+	p.takeEvents(trace.Events, from)
 	if own := p.UserID == q.s.User; own && !p.Status.Ended() {
 		row, _ := catalog.Builtin().Lookup("cancel")
 		p.MayCancel = q.may(row.Capability) == nil
@@ -172,6 +167,18 @@ func (c *Console) plan(q *request) (any, error) {
 	var err error
 	p.List, err = q.intents(filter{"plan_id": id})
 	return p, err
+}
+
+// takeEvents takes the events that have room on the page, at least one.
+func (p *planPage) takeEvents(all []event, from int) {
+	size := 0
+	for i, e := range all[max(0, min(from, len(all))):] {
+		if size += len(e.Payload); i == maxEvents || i > 0 && size > maxEventBytes {
+			p.NextEvent = max(0, from) + i
+			return
+		}
+		p.Events = append(p.Events, e)
+	}
 }
 
 // logsPage is the log of a plan or of one of its steps.

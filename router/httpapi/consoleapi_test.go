@@ -131,7 +131,7 @@ obligations contains {"name": "mask", "value": "/output"} if input.intent.type =
 	if w := at("explain/"+plain, ofPlain); w.Code != http.StatusOK {
 		t.Errorf("%d %s", w.Code, w.Body)
 	}
-	for _, path := range []string{"intents/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health"} {
+	for _, path := range []string{"intents/" + plain, "skills", "agents", "policy", "explain/" + plain, "bundle", "health", "plans/" + routertest.PlanID("p1") + "/use", "plans/" + routertest.PlanID("p1") + "/lines"} {
 		for _, work := range []string{"", "plan:" + routertest.PlanID("p1")} {
 			grant := e.Grant("audrey", "default", routertest.Intent{Roles: []string{"auditor"}, Grant: func(g *intents.Grant) { g.For, g.Act.Client = work, "token" }})
 			refused(t, at(path, []string{"Authorization", "Bearer " + grant}), intents.GrantInvalid)
