@@ -2,8 +2,10 @@ package router
 
 import (
 	"context"
+	"fmt"
 	"sync"
 
+	"aob.dev/writ/intents"
 	"aob.dev/writ/policies"
 	"aob.dev/writ/state"
 )
@@ -20,4 +22,14 @@ func (r *Router) EngineOn(ctx context.Context, v *state.View, tenant string) (*p
 func (r *Router) ConvertBy(tenant string, v *state.View, convert func() (*policies.Engine, error)) {
 	d := v.Directory()
 	r.engines.put(tenant, &tenantEngine{r.cfg.Policy.Engine(), d.Tenant(tenant), d.At(), sync.OnceValues(convert)})
+}
+
+// ManyDifferences are those of as many tenants.
+func ManyDifferences(n int) *Shadow {
+	s := new(Shadow)
+	for i := range n {
+		x := ShadowDifference{Tenant: fmt.Sprintf("t%d", i), Before: ShadowDecision{Verdict: intents.Allow}, After: ShadowDecision{Verdict: intents.Deny}}
+		s.add(x, "rule")
+	}
+	return s
 }

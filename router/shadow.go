@@ -194,6 +194,9 @@ func (s *shadow) offer(all []*execution) {
 		default:
 			s.dropped.Add(1)
 		}
+		if x.approval != nil && x.approval.released != nil {
+			s.offer([]*execution{x.approval.released})
+		}
 	}
 }
 
@@ -380,7 +383,7 @@ func (r *Router) tryShadow(ctx context.Context, d *decision) {
 			c.Decided++
 			if after.differs(d) {
 				c.Differ++
-				of.add(d, after)
+				of.add(after.difference(d), otherRule(after.rules, d.PolicyIDs))
 			}
 		}
 		of.Tenants[tenant] = c
@@ -425,13 +428,14 @@ func (r *Router) judgeShadow(ctx context.Context, d *decision) (out shadowResult
 			_ = r.show(ctx, d, intents.Input{Pointer: h.Pointer, Ref: h.Ref, SHA256: h.SHA256, Size: h.Size})
 		}
 	}
-	res, broken, err := d.policy.Judge(ctx, dir.Question(d.env, d.inputs, d.task, intents.Waiting{
-		UnknownOutcome: slices.Contains(d.PolicyIDs, intents.RuleUnknownOutcome),
-		Requesters: func() intents.Requesters {
-			so := d.intent()
-			return r.state.View().Requesters(&so) // the view of the decision is its own
-		},
-	}))
+	w := intents.Waiting{UnknownOutcome: slices.Contains(d.PolicyIDs, intents.RuleUnknownOutcome), Release: d.release != nil, Requesters: func() intents.Requesters {
+		if d.release != nil {
+			return d.release.requesters
+		}
+		so := d.intent()
+		return r.state.View().Requesters(&so) // the view of the decision is its own
+	}}
+	res, broken, err := d.policy.Judge(ctx, dir.Question(d.env, d.inputs, d.task, w))
 	if broken {
 		err = errShadowBroken
 	}
@@ -452,23 +456,27 @@ func (s shadowResult) differs(d *decision) bool {
 		s.verdict == intents.Hold && !reflect.DeepEqual(s.terms, d.Hold)
 }
 
-// add adds a difference.
-func (s *Shadow) add(d *decision, after shadowResult) {
-	x := ShadowDifference{
+// difference describes how a decision differs.
+func (s shadowResult) difference(d *decision) ShadowDifference {
+	return ShadowDifference{
 		IntentID: d.env.ID(), Tenant: d.env.Principal().Tenant, Type: d.env.Type(), At: d.now,
-		Before: shadowDecision(d.Verdict, d.PolicyIDs, d.Obligations), After: shadowDecision(after.verdict, after.rules, after.obligations),
+		Before: shadowDecision(d.Verdict, d.PolicyIDs, d.Obligations), After: shadowDecision(s.verdict, s.rules, s.obligations),
 	}
+}
+
+// add adds a difference that a rule makes; empty: none does.
+func (s *Shadow) add(x ShadowDifference, rule string) {
 	if s.Differences = append(s.Differences, x); len(s.Differences) > shadowKept {
 		s.Differences = slices.Delete(s.Differences, 0, len(s.Differences)-shadowKept)
 	}
-	g := ShadowGroup{Tenant: x.Tenant, Type: x.Type, Rule: otherRule(after.rules, d.PolicyIDs), Before: x.Before.Verdict, After: x.After.Verdict}
+	g := ShadowGroup{Tenant: x.Tenant, Type: x.Type, Rule: rule, Before: x.Before.Verdict, After: x.After.Verdict}
 	i := slices.IndexFunc(s.Groups, func(have ShadowGroup) bool { have.Count = 0; return have == g })
 	switch {
 	case i < 0 && len(s.Groups) < shadowGroups:
 		i, s.Groups = len(s.Groups), append(s.Groups, g)
 	case i < 0:
 		i = shadowGroups - 1
-		s.Groups[i] = ShadowGroup{Tenant: g.Tenant, Rule: "others", Count: s.Groups[i].Count}
+		s.Groups[i] = ShadowGroup{Rule: "others", Count: s.Groups[i].Count} // of any tenant
 	}
 	s.Groups[i].Count++
 }

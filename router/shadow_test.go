@@ -148,8 +148,6 @@ func TestShadow(t *testing.T) {
 // TestShadowOfHolds: a difference in who must approve, and in obligations, is one.
 func TestShadowOfHolds(t *testing.T) {
 	s := withShadows(routertest.New(t, routertest.Options{}))
-	s.Pin("pay", catalog.Once)
-	s.Approval(`{"once":true}`, "ben", "cleo")
 	two := policies.Embedded()
 	two["ext/two.rego"] = []byte(`package writ.ext.two
 
@@ -163,12 +161,53 @@ hold contains {"id": "two.look", "reason": "Two people look.", "approvers": ["be
 }
 `)
 	s.try(two)
-	task := s.Begun("p1", "pay").Started(1)
-	s.Want(s.Do(task.CallIntent("pay", `{"n":1}`)), intents.ApprovalRequired)
-	r := s.until(func(r *router.Shadow) bool { return r.Total().Differ == 1 })
-	want := []router.ShadowGroup{{Tenant: "default", Type: "skill.call", Rule: "two.look", Before: intents.Hold, After: intents.Hold, Count: 1}}
-	if d := cmp.Diff(want, r.Groups); d != "" {
+	x := heldCall(s.World, catalog.Once, `{"once":true}`)
+	held := router.ShadowGroup{Tenant: "default", Type: "skill.call", Rule: "two.look", Before: intents.Hold, After: intents.Hold, Count: 1}
+	if r := s.until(func(r *router.Shadow) bool { return r.Total().Differ == 1 }); r.Groups[0] != held {
+		t.Errorf("%+v", r.Groups)
+	}
+	if got := x.state(x.says("ben", catalog.DecisionApprove)); got.State != catalog.ApprovalReleased {
+		t.Fatalf("%+v", got)
+	}
+	s.Want(x.outcome(), intents.OK)
+	released := held
+	released.Before = intents.Allow
+	r := s.until(func(r *router.Shadow) bool { return r.Total().Differ == 2 })
+	if d := cmp.Diff([]router.ShadowGroup{held, released}, r.Groups); d != "" {
 		t.Error(d)
+	}
+}
+
+// TestShadowBounds: of differences the newest are kept, and of their kinds the first, with a counter
+// for all others.
+func TestShadowBounds(t *testing.T) {
+	s := router.ManyDifferences(3000)
+	last := s.Groups[len(s.Groups)-1]
+	if len(s.Differences) != 1000 || s.Differences[999].Tenant != "t2999" || len(s.Groups) != 1000 || last.Rule != "others" || last.Count != 2001 {
+		t.Errorf("%d differences, %d kinds, the last %+v", len(s.Differences), len(s.Groups), last)
+	}
+	if len(s.Newest()) != 10 || s.Newest()[0].Tenant != "t2999" {
+		t.Errorf("newest: %+v", s.Newest())
+	}
+}
+
+// TestShadowElsewhere: a router that does not decide reports what the one that decides has stored.
+func TestShadowElsewhere(t *testing.T) {
+	store := new(routertest.Document)
+	s := withShadows(routertest.New(t, routertest.Options{ShadowStore: store}))
+	tree := policies.Embedded()
+	noSearch(tree)
+	s.try(tree)
+	s.find("q")
+	want := s.until(func(r *router.Shadow) bool { return r.Total().Differ == 1 })
+	s.stop()
+	over := newTerm(0)
+	over.over.Store(true)
+	s.InTerm(over)
+	other := s.Reopen()
+	got, err := other.Router.Shadow(t.Context())
+	if d := cmp.Diff(want, got); d != "" || err != nil {
+		t.Error(d, err)
 	}
 }
 

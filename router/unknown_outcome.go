@@ -83,6 +83,7 @@ func (r *Router) tryRelease(ctx context.Context, w state.Hold) (err error) {
 	case err != nil || res.Verdict != storage.Won: // changed meanwhile: it is checked again
 		r.giveUp(does.released)
 	default:
+		r.shadow.offer([]*execution{does.released})
 		r.dispatchAsync(ctx, does.released)
 	}
 	return err
