@@ -241,13 +241,13 @@ func TestStrangers(t *testing.T) {
 	a := &api{}
 	c := newConsole(t, a)
 	wrong := &http.Cookie{Name: cookieName, Value: "wrong"}
-	for _, path := range []string{"now", "live", "plans", "plans/p", "intents/o", "intents/o/proof", "approvals", "approvals/a", "agents", "skills/s", "policies", "policies/explain/o", "record", "health", "stop", "you", "session"} {
+	for _, path := range []string{"now", "live", "plans", "plans/p", "plans/p/logs", "intents/o", "intents/o/proof", "approvals", "approvals/a", "agents", "skills/s", "policies", "policies/explain/o", "record", "record/intents", "health", "stop", "you", "session"} {
 		resp := send(c, http.MethodGet, "/console/"+path, nil, wrong)
 		if resp.Body.Close(); resp.StatusCode != http.StatusSeeOther || !strings.HasPrefix(resp.Header.Get("Location"), "/console/login?next=") {
 			t.Errorf("%s: %d", path, resp.StatusCode)
 		}
 	}
-	for _, path := range []string{"approvals/a", "skills/s", "record/bundle", "stop", "you/connect", "you/disconnect", "session", "logout"} {
+	for _, path := range []string{"approvals/a", "plans/p/cancel", "plans/p/replay", "skills/s", "record/bundle", "stop", "you/connect", "you/disconnect", "session", "logout"} {
 		resp := send(c, http.MethodPost, "/console/"+path, url.Values{}, wrong)
 		if resp.Body.Close(); resp.StatusCode != http.StatusUnauthorized {
 			t.Errorf("%s: %d", path, resp.StatusCode)

@@ -61,15 +61,16 @@ type filter map[string]string
 
 var filters = []string{"type", "code", "verdict", "user", "skill", "plan_id", "since", "until"}
 
-// with is the filter's query with other values; an empty one removes its parameter.
-func (f filter) with(names ...string) url.Values {
+// with is the filter's query with others, in pairs of name and value; an empty value removes its
+// parameter.
+func (f filter) with(others ...string) url.Values {
 	v := url.Values{}
 	for name, value := range f {
 		v.Set(name, value)
 	}
-	for i := 0; i < len(names); i += 2 {
-		if v.Set(names[i], names[i+1]); names[i+1] == "" {
-			v.Del(names[i])
+	for pair := range slices.Chunk(others, 2) {
+		if v.Set(pair[0], pair[1]); pair[1] == "" {
+			v.Del(pair[0])
 		}
 	}
 	return v

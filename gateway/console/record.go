@@ -84,8 +84,11 @@ func facets(f filter, found []entry, now time.Time) (out []facet) {
 		text, name string
 		of         func(entry) string
 	}{
-		{"Type", "type", func(e entry) string { return e.Type }}, {"Verdict", "verdict", func(e entry) string { return e.Verdict }}, {"Code", "code", func(e entry) string { return e.Code }},
-		{"Skill", "skill", func(e entry) string { return e.Skill }}, {"User", "user", func(e entry) string { return e.UserID }},
+		{"Type", "type", func(e entry) string { return e.Type }},
+		{"Verdict", "verdict", func(e entry) string { return e.Verdict }},
+		{"Code", "code", func(e entry) string { return e.Code }},
+		{"Skill", "skill", func(e entry) string { return e.Skill }},
+		{"User", "user", func(e entry) string { return e.UserID }},
 	} {
 		counts := map[string]int{}
 		for _, e := range found {
