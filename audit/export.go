@@ -95,6 +95,11 @@ func (x *exporter) run(ctx context.Context) error {
 	if x.last, err = x.Ledger.Checkpoint(ctx, x.LedgerKey.VerificationKey()); err != nil {
 		return err
 	}
+	if next := x.Records.Next(); x.last.Size > next { // a running writ has published it since they were opened
+		if x.last, err = x.Ledger.CheckpointAt(ctx, next, x.LedgerKey); err != nil {
+			return err
+		}
+	}
 	if x.last.Size < 1 {
 		return ErrNoCheckpoint
 	}
