@@ -1,6 +1,7 @@
 package audit_test
 
 import (
+	"bytes"
 	"context"
 	"iter"
 	"testing"
@@ -34,7 +35,12 @@ func TestExportOfGrowingLog(t *testing.T) {
 	w.user("ben", "user")
 	opened := behind{w.Journal, w.Journal.Next()}
 	w.user("cleo", "user")
-	r := w.verify(w.export(opened, audit.Selection{}), audit.Options{Trust: w.trust(), Replay: true})
+	src := w.source(w.Journal)
+	src.Records = opened
+	var out bytes.Buffer
+	_, err := audit.Export(t.Context(), &out, src, audit.Selection{})
+	w.Must(err)
+	r := w.verify(out.Bytes(), audit.Options{Trust: w.trust(), Replay: true})
 	if !r.OK || !r.Complete || r.Size != opened.next {
 		t.Errorf("%v, %+v", r.FirstBad, r)
 	}
