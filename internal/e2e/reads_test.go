@@ -63,7 +63,7 @@ func looksFor(t *testing.T, lasts time.Duration) {
 		waiting.Go(func() { s.waits(ctx, ana, held.PlanID, seen, connected) })
 		<-connected
 	}
-	pages := append([]string{"/console/plans/" + held.PlanID}, consolePages...)
+	pages := append([]string{"/console/plans/" + held.PlanID, "/console/health?usage=1"}, consolePages...)
 	for until := time.Now().Add(lasts); ; {
 		for _, b := range tabs {
 			all.Go(func() {
