@@ -58,6 +58,7 @@ func (w *worker) converse(ctx context.Context) error {
 		w.show.every = 10 * tokenTime
 	}
 	w.loop = &loop{
+		seen:  w.takeSeen,
 		model: w.cfg.modelOf(agent), log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: !agent.Structured,
 		req:     request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), w.req.UserTask, notes...),
 		isChild: w.req.Ask != "", step: w.place.Step, now: w.cfg.Now,

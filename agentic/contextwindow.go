@@ -28,11 +28,14 @@ func (l *loop) respond(ctx context.Context, tools []*tool) (*model.Response, err
 		last -= l.forget(limit)
 	}
 	reply, err := l.request(ctx)
-	for last > 0 && l.req.Messages[last-1].Role == model.RoleTool {
+	for last > 0 && (l.req.Messages[last-1].Role == model.RoleTool || len(l.req.Messages[last-1].Shown) > 0) {
 		last--
 	}
-	if failed, ok := errors.AsType[*model.Error](err); ok && failed.Overflow && (l.shorten(last, 0) || l.shorten(len(l.req.Messages), 0) || l.forget(l.size()/2) > 0) {
-		reply, err = l.request(ctx)
+	if failed, ok := errors.AsType[*model.Error](err); ok && failed.Overflow {
+		hidden := l.hideImages()
+		if l.shorten(last, 0) || l.shorten(len(l.req.Messages), 0) || l.forget(l.size()/2) > 0 || hidden {
+			reply, err = l.request(ctx)
+		}
 	}
 	if err != nil {
 		return nil, err

@@ -125,3 +125,44 @@ func TestHistoryFits(t *testing.T) {
 		})
 	}
 }
+
+// TestSeenImages: the images of a reply's calls follow its results, in their order, up to a bound. They are the first to
+// go if a request is too long, and the results before them stay whole.
+func TestSeenImages(t *testing.T) {
+	c := newCore(t)
+	working(c)
+	shot := func(n int) func(placed) *intents.Answer {
+		return func(placed) *intents.Answer {
+			a := done(catalog.SkillCallResult{Output: marshal(strings.Repeat("seen ", 1000))})(placed{})
+			var list []intents.Image
+			for range n {
+				list = append(list, intents.Image{MIMEType: "image/png", FileID: "f_1", Data: []byte("png")})
+			}
+			a.Details = marshal(catalog.SkillCallDetails{Images: list})
+			return a
+		}
+	}
+	c.on("skill.call", shot(3))
+	overflow := &model.Error{Overflow: true, Reason: "too long"}
+	m := says(map[string][]any{agents.Executor: {callIt, callIt, callIt, overflow, giveUp}})
+	w := tasks(c, m)
+	if got := w.run(t.Context(), opened(c, w, time.Now().Add(time.Minute))); got.Status != taskInsufficient {
+		t.Fatalf("%+v", got)
+	}
+	all := m.requests(agents.Executor)
+	if len(all) != 5 {
+		t.Fatalf("%d requests", len(all))
+	}
+	for i, want := range []int{0, 3, 6, 8, 0} {
+		shown, out := 0, 0
+		for n, x := range all[i].Messages {
+			shown, out = shown+len(x.Shown), out+strings.Count(x.Text, "left out")
+			if len(x.Shown) > 0 && (x.Role != model.RoleUser || all[i].Messages[n-1].Role != model.RoleTool || x.Shown[0] != "data:image/png;base64,cG5n" || !strings.HasPrefix(x.Text, "image/png of result r")) {
+				t.Errorf("request %d, message %d: %+v", i, n, x)
+			}
+		}
+		if left := map[int]int{3: 1, 4: 4}[i]; shown != want || out != left {
+			t.Errorf("request %d shows %d images, want %d, and leaves out %d", i, shown, want, out)
+		}
+	}
+}

@@ -134,6 +134,7 @@ func (w *worker) answerDirectly(ctx context.Context, from *direct) error {
 	w.show = &tokens{show: func(d bus.ContentData) { w.say(progress{Text: &d}) }, now: w.cfg.Now}
 	answer := &spoken{show: w.show, text: true, tool: planTool.Name, member: "answer"}
 	w.loop = &loop{
+		seen:  w.takeSeen,
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), text: true, on: answer.take, calling: answer.calling, step: w.place.Step, now: w.cfg.Now,
 		req: request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), from.Message), taken: &from.Reply,
 	}

@@ -37,16 +37,19 @@ type loop struct {
 	finish func(ctx context.Context, result any) (any, error)
 	over   func() bool
 
-	offered  []*tool // available tools
-	used     []catalog.Usage
-	before   int // tokens that earlier tasks used
-	requests int
-	mistaken int            // calls of outputs with errors
-	labels   int            // results that have a label
-	replies  int            // replies with calls, including earlier tasks
-	recalled int            // index of the message of an earlier task's latest reply
-	short    map[int]bool   // indices of messages whose result was shortened
-	failed   map[string]int // how often each call has failed since one succeeded
+	seen       func() []seenImage // images of the last results; nil: none
+	shown      int                // of these, with shownBytes
+	shownBytes int
+	offered    []*tool // available tools
+	used       []catalog.Usage
+	before     int // tokens that earlier tasks used
+	requests   int
+	mistaken   int            // calls of outputs with errors
+	labels     int            // results that have a label
+	replies    int            // replies with calls, including earlier tasks
+	recalled   int            // index of the message of an earlier task's latest reply
+	short      map[int]bool   // indices of messages whose result was shortened
+	failed     map[string]int // how often each call has failed since one succeeded
 
 	now  func() time.Time // for busy; nil: time.Now
 	busy time.Duration    // spent in the model and the calls

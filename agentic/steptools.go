@@ -150,6 +150,7 @@ func (w *worker) skill(m catalog.Manifest, wire string) *tool {
 			if err != nil {
 				return nil, err
 			}
+			w.sees(label, a)
 			return w.keptAs(got.Status, label, a.IntentID, got.Output, got.Reference), nil
 		},
 	}

@@ -158,6 +158,7 @@ func (l *loop) carryOut(ctx context.Context, calls []model.Call) (ended bool, er
 		l.answer(c, results[i], errs[i])
 		l.note(c, errs[i])
 	}
+	l.showImages()
 	l.noteFailures(calls, errs)
 	if !ended { // nor is an answer whose call was not accepted
 		l.withdraw()

@@ -53,6 +53,7 @@ type worker struct {
 	timedOut   bool   // the last called skill
 	unapproved string // a call that nobody could approve, and why; empty: none
 	calling    bool   // a call went on when its time was over
+	seen       []seenImage
 }
 
 func (w *worker) submit(ctx context.Context, typ string, args, result any) (*intents.Answer, error) {
@@ -239,6 +240,7 @@ func (w *worker) attempt(ctx context.Context) error {
 	}
 	agent := w.inTime(w.cfg.builtin(agents.Executor))
 	w.loop = &loop{
+		seen:  w.takeSeen,
 		model: w.cfg.Model, log: w.cfg.Log, agent: agent, tools: w.watched(tools, agent), step: w.place.Step,
 		req:    request(agent, w.req.Soul, w.req.Turn, w.cfg.Now(), message, note),
 		finish: w.finishWith, over: func() bool { return w.key != "" },

@@ -78,6 +78,7 @@ type Result struct {
 	Value   any
 	Events  []intents.ReportedEvent
 	Sources []intents.Source // of the stored content in Value
+	Images  []intents.Image  // of Value, for the model that asked
 }
 
 // Failure is a failed intent as its executor reports it.

@@ -35,7 +35,7 @@ func succeeded(o *Intent, res *Result) intents.Report {
 		f.Events = events
 		return failed(o.unknown(f))
 	}
-	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: events, Sources: intents.JoinSources(res.Sources)}
+	return intents.Report{Status: intents.Done, Code: intents.OK, Result: raw, Events: events, Sources: intents.JoinSources(res.Sources), Images: intents.BoundImages(res.Images)}
 }
 
 func failed(f *Failure) intents.Report {

@@ -68,4 +68,30 @@ type Report struct {
 	Lines     []Line          `json:"lines,omitempty"` // what was written meanwhile
 	Transport *Transport      `json:"transport,omitempty"`
 	Sources   []Source        `json:"sources,omitempty"` // of the stored content in the result
+	Images    []Image         `json:"images,omitempty"`  // of the result, for the model that asked; in no record
+}
+
+// Image is an image of a skill's answer, which is in a file of the step.
+type Image struct {
+	MIMEType string `json:"mime_type"`
+	FileID   string `json:"file_id"`
+	Data     []byte `json:"data"`
+}
+
+// Bounds of the images of one report: their number, and their bytes together.
+const (
+	MaxImages     = 4
+	MaxImageBytes = 1 << 20
+)
+
+// BoundImages returns the first images within the bounds.
+func BoundImages(list []Image) (out []Image) {
+	size := 0
+	for _, x := range list {
+		if size += len(x.Data); len(out) == MaxImages || size > MaxImageBytes {
+			break
+		}
+		out = append(out, x)
+	}
+	return out
 }

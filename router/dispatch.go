@@ -187,6 +187,9 @@ func (r *Router) outcomeOf(ctx context.Context, x *execution, out intents.Outcom
 	}
 	if err == nil {
 		out.Status, out.Code, out.Result = report.Status, intents.OK, report.Result
+		if x.env.Type() == state.TypeSkillCall && x.task != nil && x.task.APIKey == "" { // a client reads the files
+			x.images = intents.BoundImages(report.Images)
+		}
 		if report.Status != intents.Done {
 			out.Code, out.Reason, out.Retryable = report.Code, clip(report.Reason), report.Retryable
 		}

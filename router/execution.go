@@ -13,6 +13,7 @@ type execution struct {
 	probe    int64           // round of its skill server's breaker in which it is a probe; 0: none
 	record   *recordedRef    // what was written for the intent, for the receipt; nil: nothing, since a record says so already
 	approval *approvalEffect // of an approval: what it does to its held intent
+	images   []intents.Image // of the report
 }
 
 // recordedRef is what a receipt says of an intent's records.

@@ -72,7 +72,7 @@ func (r *Router) submit(ctx context.Context, raw []byte) (a *intents.Answer, env
 	if a, err = r.perform(ctx, x); err != nil {
 		return nil, nil, err
 	}
-	return a, in.env, r.addDetails(ctx, &x.decision, a)
+	return a, in.env, r.addDetails(ctx, x, a)
 }
 
 // traceOf is the trace of an intent, or empty if its sender is not traced.

@@ -16,12 +16,16 @@ import (
 // alone.
 const typeTranscript = "transcript.get"
 
-// addDetails adds to the answer of a transition what is answered and not recorded.
-func (r *Router) addDetails(ctx context.Context, d *decision, a *intents.Answer) error {
+// addDetails adds to an answer what is answered and not recorded.
+func (r *Router) addDetails(ctx context.Context, x *execution, a *intents.Answer) error {
+	d := &x.decision
 	var args catalog.Step // of plan.claim and agent.ask only the plan
 	ask := ""
 	switch typ := d.env.Type(); {
 	case a.Code != intents.OK:
+		return nil
+	case len(x.images) > 0:
+		a.Details, _ = json.Marshal(catalog.SkillCallDetails{Images: x.images}) // plain data
 		return nil
 	case typ == "plan.claim" || typ == "step" || typ == intents.TypeAgentAsk:
 		if err := json.Unmarshal(d.env.Args(), &args); err != nil {

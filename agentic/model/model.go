@@ -81,6 +81,8 @@ type Message struct {
 	CallID string `json:"call_id,omitempty"` // of a tool: the call whose result this is
 	// Images of a user are URLs, with http(s): or data:.
 	Images []string `json:"images,omitempty"`
+	// Shown of a user are images of results, likewise, for models that are set to take them.
+	Shown []string `json:"shown,omitempty"`
 	// Opaque of an assistant is that of the response.
 	Opaque *Opaque `json:"opaque,omitempty"`
 }

@@ -81,6 +81,30 @@ func TestImages(t *testing.T) {
 	}
 }
 
+// TestShownImages: images of results go to a model that is set to take them, beside those of the user. Any other
+// model, also one whose server refuses images, is told what it misses.
+func TestShownImages(t *testing.T) {
+	const png, gif = "data:image/png;base64,iVBORw0KGgo=", "data:image/gif;base64,R0lGODlh"
+	seen := Message{Role: RoleUser, Text: "image/png of result r1: 8 bytes", Shown: []string{png, gif}}
+	for _, strict := range []bool{false, true} {
+		for _, takes := range []bool{true, false} {
+			c := newClient(t, &provider{stop: "stop", usage: openaiUsage})
+			c.cfg.Images = takes
+			if strict {
+				c.adapted.Store(uint32(strictTurns))
+			}
+			messages := []Message{{Role: RoleUser, Text: "what is it?", Images: []string{"https://example.org/a.png"}}, seen}
+			if _, err := c.ask(t, Request{Messages: messages}, nil, answer{text: "a cat"}); err != nil {
+				t.Fatal(err)
+			}
+			sent := fmt.Sprint(c.server.last.messages())
+			if takes != (strings.Contains(sent, png) && strings.Contains(sent, gif)) || takes == strings.Contains(sent, "(left out: this model is not set to take images)") || !strings.Contains(sent, "https://example.org/a.png") || !strings.Contains(sent, "image/png of result r1: 8 bytes") {
+				t.Errorf("strict %v, takes %v: %s", strict, takes, sent)
+			}
+		}
+	}
+}
+
 // TestSlowStream: a model that sends a byte a second for ten minutes is heard to its end.
 func TestSlowStream(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {

@@ -43,6 +43,7 @@ type OpenAIConfig struct {
 	MaxTokens int
 	Effort    string
 	Parallel  *bool
+	Images    bool // the model takes images of results
 	// Extra are further members of each request.
 	Extra map[string]any
 	Log   *slog.Logger // nil: none

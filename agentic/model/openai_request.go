@@ -37,7 +37,7 @@ func (o *OpenAI) encode(r Request, as adaptations) (encoded, error) {
 	if e.streamed && as&noStreamOptions == 0 {
 		p.StreamOptions.IncludeUsage = openai.Bool(true)
 	}
-	c := conversation{model: o.Name(), as: as, ids: make(map[string]string)}
+	c := conversation{model: o.Name(), as: as, shows: o.cfg.Images, ids: make(map[string]string)}
 	for _, m := range c.turns(r) {
 		sent, err := c.message(m)
 		if err != nil {
@@ -113,6 +113,7 @@ var Efforts = []string{"low", "medium", "high"}
 type conversation struct {
 	model string
 	as    adaptations
+	shows bool              // images of results
 	ids   map[string]string // ids of calls as they are sent
 }
 
@@ -139,6 +140,7 @@ func (c *conversation) turns(r Request) []Message {
 		case last >= 0 && all[last].Role == m.Role && m.Role == RoleUser:
 			all[last].Text += "\n\n" + strings.TrimPrefix(m.Note+"\n\n", "\n\n") + m.Text
 			all[last].Images = append(slices.Clip(all[last].Images), m.Images...)
+			all[last].Shown = append(slices.Clip(all[last].Shown), m.Shown...)
 			continue
 		case last >= 0 && all[last].Role == m.Role && m.Role == RoleAssistant && len(all[last].Calls) == 0:
 			m.Text = all[last].Text + "\n\n" + m.Text
@@ -176,6 +178,12 @@ func (c *conversation) message(m Message) (openai.ChatCompletionMessageParamUnio
 func (c *conversation) user(m Message) openai.ChatCompletionMessageParamUnion {
 	if m.Note != "" {
 		m.Text = m.Note + "\n\n" + m.Text
+	}
+	switch {
+	case c.shows:
+		m.Images = append(slices.Clip(m.Images), m.Shown...)
+	case len(m.Shown) > 0:
+		m.Text += "\n(left out: this model is not set to take images)"
 	}
 	if len(m.Images) == 0 || c.as&noImages != 0 {
 		if len(m.Images) > 0 {

@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/json"
 	"log/slog"
+	"net/http"
 	"slices"
 	"strings"
 	"time"
@@ -79,7 +80,24 @@ func (s *skills) answer(ctx context.Context, in invocation, res *mcp.Result, key
 	if key != "" && len(res.Files) == 0 && len(res.Odd) == 0 && (envelope == nil || !in.pin.Shared) {
 		s.cache.keep(key, in.kept(key, content, s.Now()), in.swept)
 	}
-	return s.result(ctx, in, content, []intents.ReportedEvent{called(in, size, content.Large())})
+	out, err := s.result(ctx, in, content, []intents.ReportedEvent{called(in, size, content.Large())})
+	if err == nil && in.intent.Ticket.Scope != nil && in.intent.Unobliged() {
+		out.Images = images(res.Files, stored)
+	}
+	return out, err
+}
+
+// shownTypes are the images that models take.
+var shownTypes = []string{"image/png", "image/jpeg", "image/gif", "image/webp"}
+
+// images are those of an answer that models may take, by their bytes.
+func images(files []mcp.File, stored []storage.File) (out []intents.Image) {
+	for i, f := range files {
+		if kind := http.DetectContentType(f.Data); slices.Contains(shownTypes, kind) {
+			out = append(out, intents.Image{MIMEType: kind, FileID: stored[i].ID, Data: f.Data})
+		}
+	}
+	return out
 }
 
 // incomplete adds to a partial answer what was dropped or does not match. Clients that check

@@ -148,9 +148,11 @@ func TestRateOfATenant(t *testing.T) {
 }
 
 // TestFilesOfAnAnswer: an image is a file of the step with type and size, beside the text;
-// its bytes are in no result. A text resource is text.
+// its bytes are in no result, and beside it for the model that asked, unless the result is masked. A text resource
+// is text.
 func TestFilesOfAnAnswer(t *testing.T) {
 	image := bytes.Repeat([]byte{0x89, 'P', 'N', 'G'}, 20_000)
+	copy(image, "\x89PNG\r\n\x1a\n")
 	encoded := base64.StdEncoding.EncodeToString(image)
 	s := newSite(t, serverOf(tool{name: "chart", handle: func(context.Context, wire.CallToolRequest) (*wire.CallToolResult, error) {
 		return &wire.CallToolResult{Content: []wire.Content{
@@ -174,6 +176,9 @@ func TestFilesOfAnAnswer(t *testing.T) {
 		t.Error("the bytes of the image are in the result")
 	}
 	id, _ := got.Output.Files[0]["file_id"].(string)
+	if d := cmp.Diff([]intents.Image{{MIMEType: "image/png", FileID: id, Data: image}}, r.Images); d != "" {
+		t.Errorf("images (-want +got):\n%s", d)
+	}
 	of, _ := json.Marshal(catalog.ContentFile{FileID: id, Plan: "plan_1", Revision: 1, Step: 1, SizeBytes: 80_000, SHA256: intents.Digest(image)})
 	parts := []json.RawMessage{
 		json.RawMessage(`{"text":"sales of May","type":"text"}`), json.RawMessage(`{"data":` + string(of) + `,"mimeType":"image/png","type":"image"}`),

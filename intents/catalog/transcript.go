@@ -30,6 +30,11 @@ type PlanDetails struct {
 	Agent *AgentGetResult `json:"agent,omitempty"`
 }
 
+// SkillCallDetails is what the answer of a skill.call has beside its recorded result.
+type SkillCallDetails struct {
+	Images []intents.Image `json:"images"`
+}
+
 // CallSummary is an intent that an agent's call made.
 type CallSummary struct {
 	Step       int    `json:"step"`

@@ -353,7 +353,7 @@ func newModel(spec config.Model, log *slog.Logger, sent func([]byte)) (model.Mod
 	}
 	return model.NewOpenAI(model.OpenAIConfig{
 		BaseURL: spec.URL, APIKey: spec.Key, Model: spec.Name, Timeout: time.Duration(spec.TimeoutSec) * time.Second, ContextTokens: spec.Context, Log: log, Sent: sent,
-		MaxTokens: spec.MaxTokens, Effort: spec.Effort, Parallel: spec.Parallel, Extra: spec.Extra,
+		MaxTokens: spec.MaxTokens, Effort: spec.Effort, Parallel: spec.Parallel, Images: spec.Images, Extra: spec.Extra,
 	})
 }
 

@@ -50,16 +50,17 @@ type Model struct {
 	MaxTokens  int                // of a reply: the default, and the most that agents may ask for
 	Effort     string             // of thinking, likewise
 	Parallel   *bool              // whether a reply may have several calls; agents may only forbid it
+	Images     bool               // it takes images of results
 	Extra      map[string]any     // further members of each request
 }
 
 // memberNames in the order of the page.
-var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "context_tokens", "fallback", "price", "max_tokens", "effort", "parallel_calls", "extra_body"}
+var memberNames = []string{"driver", "name", "url", "key", "key_file", "timeout_sec", "context_tokens", "fallback", "price", "max_tokens", "effort", "parallel_calls", "images", "extra_body"}
 
 func membersOf(m *Model) map[string]any {
 	return map[string]any{
 		"driver": &m.Driver, "name": &m.Name, "url": &m.URL, "key": &m.Key, "key_file": &m.KeyFile, "timeout_sec": &m.TimeoutSec, "fallback": &m.Fallback,
-		"context_tokens": &m.Context, "price": &m.Price, "max_tokens": &m.MaxTokens, "effort": &m.Effort, "parallel_calls": &m.Parallel, "extra_body": &m.Extra,
+		"context_tokens": &m.Context, "price": &m.Price, "max_tokens": &m.MaxTokens, "effort": &m.Effort, "parallel_calls": &m.Parallel, "images": &m.Images, "extra_body": &m.Extra,
 	}
 }
 
@@ -101,7 +102,7 @@ func (m Model) wrong() (member string, err error) {
 	given := map[string]bool{
 		"name": m.Name != "", "url": m.URL != "", "key": m.Key != "", "key_file": m.KeyFile != "",
 		"timeout_sec": m.TimeoutSec != 0, "context_tokens": m.Context != 0, "fallback": len(m.Fallback) > 0, "price": m.Price != nil,
-		"max_tokens": m.MaxTokens != 0, "effort": m.Effort != "", "parallel_calls": m.Parallel != nil, "extra_body": m.Extra != nil,
+		"max_tokens": m.MaxTokens != 0, "effort": m.Effort != "", "parallel_calls": m.Parallel != nil, "images": m.Images, "extra_body": m.Extra != nil,
 	}
 	takes := memberNames
 	switch m.Driver {

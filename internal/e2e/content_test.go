@@ -4,7 +4,9 @@ import (
 	"bytes"
 	"context"
 	"encoding/base64"
+	"net/http"
 	"net/http/httptest"
+	"slices"
 	"strings"
 	"testing"
 
@@ -12,6 +14,8 @@ import (
 	mcpclient "github.com/mark3labs/mcp-go/client"
 	"github.com/mark3labs/mcp-go/mcp"
 	"github.com/mark3labs/mcp-go/server"
+
+	"aob.dev/writ/agentic/model"
 )
 
 // contentServer has a tool, resources and a prompt of all kinds of content.
@@ -117,4 +121,58 @@ func read(t *testing.T, c *mcpclient.Client, uri string) string {
 		return x.Blob
 	}
 	return ""
+}
+
+// TestImagesReachModels: an agent's model sees the image that a tool returns, once, after its result. No record has
+// its bytes, and an MCP client gets the image as before.
+func TestImagesReachModels(t *testing.T) {
+	t.Parallel()
+	png := append([]byte("\x89PNG\r\n\x1a\n"), bytes.Repeat([]byte("pixel"), 10_000)...)
+	encoded := base64.StdEncoding.EncodeToString(png)
+	srv := server.NewMCPServer("lib", "1")
+	srv.AddTool(mcp.NewTool("shot", mcp.WithReadOnlyHintAnnotation(true), mcp.WithDestructiveHintAnnotation(false)), func(context.Context, mcp.CallToolRequest) (*mcp.CallToolResult, error) {
+		return &mcp.CallToolResult{Content: []mcp.Content{mcp.NewTextContent("the screen"), mcp.NewImageContent(encoded, "image/png"), mcp.NewImageContent("AAECAw==", "image/png")}}, nil
+	})
+	h := httptest.NewServer(server.NewStreamableHTTPServer(srv))
+	t.Cleanup(func() {
+		h.CloseClientConnections()
+		h.Close()
+	})
+	var seen []model.Message
+	m := &mind{}
+	s := start(t, setup{Skills: []string{"name=lib -- " + h.URL + "/mcp"}, Model: general{m, func(req model.Request) *model.Response {
+		if len(exchanges(req)) == 0 {
+			return replying(req, call("shot", "{}"))
+		}
+		seen = req.Messages
+		return &model.Response{Text: "It shows pixels.", Model: m.Name()}
+	}}})
+	var reply struct{ Response string }
+	if status, p := s.call(s.as("local"), http.MethodPost, "/agent/run", map[string]any{"agent": "general", "message": "What does the screen show?"}, &reply); status != http.StatusOK || reply.Response != "It shows pixels." {
+		t.Fatalf("HTTP %d %+v %+v", status, p, reply)
+	}
+	if len(seen) < 2 {
+		t.Fatalf("%+v", seen)
+	}
+	last, result := seen[len(seen)-1], seen[len(seen)-2]
+	if !slices.Equal(last.Shown, []string{"data:image/png;base64," + encoded}) || !strings.HasPrefix(last.Text, "image/png of result r1: 50008 bytes, file ") || result.Role != model.RoleTool || strings.Contains(result.Text, encoded[:100]) {
+		t.Errorf("the model sees %.200q and %.200q", last.Text, result.Text)
+	}
+	for rec, err := range s.records().Scan(t.Context(), 0) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		for name, part := range rec.Parts {
+			if bytes.Contains(part, []byte(encoded[:100])) {
+				t.Errorf("part %s of record %d has the image", name, rec.Position)
+			}
+		}
+	}
+	r, err := s.mcpClient(s.addPerson("default", "ana", "user")).CallTool(t.Context(), mcp.CallToolRequest{Params: mcp.CallToolParams{Name: "shot"}})
+	if err != nil || len(r.Content) != 3 {
+		t.Fatalf("%+v, error %v", r, err)
+	}
+	if x, ok := r.Content[1].(mcp.ImageContent); !ok || x.Data != encoded {
+		t.Errorf("%.200v", r.Content[1])
+	}
 }
