@@ -30,6 +30,8 @@ type Signed struct {
 	At      time.Time       `json:"at"`
 	Ended   time.Time       `json:"ended,omitzero"`
 	Decided []Decided       `json:"decided,omitempty"` // oldest first
+	// Standing is the call with which people approved this one, too; empty: none.
+	Standing string `json:"standing,omitempty"`
 }
 
 // Decided is what a person decided about a held intent. Items and Reason are empty if the intent is masked.

@@ -3,6 +3,7 @@ package e2e
 import (
 	"encoding/json"
 	"net/http"
+	"slices"
 	"strings"
 	"testing"
 
@@ -125,6 +126,11 @@ func TestStandingApproval(t *testing.T) {
 	if got := s.ask(ana, openInBerlin); got.Status != "complete" || !strings.Contains(got.Response, "Mitte") {
 		t.Errorf("the same call in the session: %+v", got)
 	}
+	through := slices.DeleteFunc(s.intents(""), func(o intent) bool { return o.Standing == "" })
+	if len(through) != 1 || through[0].Standing != turn.Approval.IntentID {
+		t.Fatalf("let through: %+v", through)
+	}
+	s.at(person{key: ana.key, user: "ana"}).open("/console/intents/"+through[0].Decision.IntentID).shows(t, "let through", "standing approval", turn.Approval.IntentID)
 	elsewhere := ana
 	elsewhere.session = "second"
 	other := s.hold(elsewhere, openInBerlin)

@@ -65,7 +65,7 @@ func (r *Reads) Signed(ctx context.Context, position int64) (s consoleapi.Signed
 	}
 	s = consoleapi.Signed{
 		KID: o.KID, Role: string(o.Signer), User: o.User, Key: intents.CallerOf(o.Grant.Client), Type: o.Type, Skill: o.Skill, Args: o.Args,
-		Context: o.Context, At: o.At,
+		Context: o.Context, At: o.At, Standing: o.Standing,
 	}
 	if o.Decision.Verdict == intents.Deny {
 		return s, nil
