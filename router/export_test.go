@@ -29,7 +29,7 @@ func ManyDifferences(n int) *Shadow {
 	s := new(Shadow)
 	for i := range n {
 		x := ShadowDifference{Tenant: fmt.Sprintf("t%d", i), Before: ShadowDecision{Verdict: intents.Allow}, After: ShadowDecision{Verdict: intents.Deny}}
-		s.add(x, "rule")
+		addDifference(s, x, "rule")
 	}
 	return s
 }

@@ -383,7 +383,7 @@ func (r *Router) tryShadow(ctx context.Context, d *decision) {
 			c.Decided++
 			if after.differs(d) {
 				c.Differ++
-				of.add(after.difference(d), otherRule(after.rules, d.PolicyIDs))
+				addDifference(of, after.difference(d), otherRule(after.rules, d.PolicyIDs))
 			}
 		}
 		of.Tenants[tenant] = c
@@ -464,8 +464,8 @@ func (s shadowResult) difference(d *decision) ShadowDifference {
 	}
 }
 
-// add adds a difference that a rule makes; empty: none does.
-func (s *Shadow) add(x ShadowDifference, rule string) {
+// addDifference adds a difference that a rule makes; empty: none does.
+func addDifference(s *Shadow, x ShadowDifference, rule string) {
 	if s.Differences = append(s.Differences, x); len(s.Differences) > shadowKept {
 		s.Differences = slices.Delete(s.Differences, 0, len(s.Differences)-shadowKept)
 	}

@@ -175,7 +175,8 @@ func keyName(k catalog.APIKey, pin intents.Pin) string {
 // misnamed finds the names of an API key that another tool has, and those of skills that it does not give.
 func (t *tenant) misnamed(k catalog.APIKey) (out []mistake) {
 	for _, skill := range slices.Sorted(maps.Keys(k.Rename)) {
-		name, reason := k.Rename[skill], ""
+		var reason string
+		name := k.Rename[skill]
 		taken := slices.Contains(agents.ClientTools, name) || strings.HasPrefix(name, agents.AskTool)
 		for other := range k.Rename {
 			taken = taken || other != skill && k.Rename[other] == name

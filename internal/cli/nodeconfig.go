@@ -248,7 +248,7 @@ func followPeople(ctx context.Context, c config.Config, to *openid.Providers, lo
 			return false
 		}
 		read = found
-		now, err := c.RereadOIDC()
+		now, err := c.RereadOIDC() //nolint:contextcheck // a command for a secret has a time limit of its own
 		if err != nil {
 			log.ErrorContext(ctx, "the configuration has a fault: oidc stays as it was", slog.String("error", err.Error()))
 		} else if list := people(now); !reflect.DeepEqual(list, inForce) {

@@ -93,7 +93,7 @@ func (c Config) checkOIDC() error {
 }
 
 // resolveOIDC puts the secrets of clients in the place of texts that say where they are.
-func (c *Config) resolveOIDC() error {
+func resolveOIDC(c *Config) error {
 	c.OIDC = slices.Clone(c.OIDC)
 	for i := range c.OIDC {
 		if err := resolveText(c, &c.OIDC[i].ClientSecret, "oidc.client_secret"); err != nil {
@@ -113,7 +113,7 @@ func (c Config) RereadOIDC() (Config, error) {
 	if err := c.checkOIDC(); err != nil {
 		return c, err
 	}
-	return c, c.resolveOIDC()
+	return c, resolveOIDC(&c)
 }
 
 // OIDCStamp changes when the file of the configuration, or one with a secret, does.

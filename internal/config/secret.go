@@ -70,7 +70,7 @@ func (c Config) Resolve(getenv func(string) string, needed ...string) (Config, e
 	if !every {
 		return c, nil
 	}
-	if err := c.resolveOIDC(); err != nil {
+	if err := resolveOIDC(&c); err != nil {
 		return c, err
 	}
 	c.Models = maps.Clone(c.Models)

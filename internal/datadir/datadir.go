@@ -85,13 +85,12 @@ func Runtime(dir string) string { return filepath.Join(dir, "runtime") }
 func KeyFile(dir string) string { return filepath.Join(Keys(dir), "api_key") }
 
 // LocalKey reads the first API key.
-func LocalKey(dir string) (string, error) { return readKey(KeyFile(dir)) }
+func LocalKey(dir string) (string, error) { return readKey(os.ReadFile(KeyFile(dir))) }
 
 // PersonKey reads the key by which a person decides.
-func PersonKey(dir string) (string, error) { return readKey(PersonKeyFile(dir)) }
+func PersonKey(dir string) (string, error) { return readKey(os.ReadFile(PersonKeyFile(dir))) }
 
-func readKey(file string) (string, error) {
-	raw, err := os.ReadFile(file)
+func readKey(raw []byte, err error) (string, error) {
 	return strings.TrimSpace(string(raw)), err
 }
 
