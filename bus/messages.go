@@ -56,6 +56,7 @@ type UserReply struct {
 	Agents        []string        `json:"agents,omitempty"`  // if requested
 	Skills        json.RawMessage `json:"skills,omitempty"`  // []intents.Pin, if requested
 	Stopped       json.RawMessage `json:"stopped,omitempty"` // catalog.Stopped of the tenant; absent: nothing is
+	Position      int64           `json:"position"`          // of the newest record
 }
 
 // SkillAnswersRequest asks on SkillAnswers for the cached answers that serve a user.

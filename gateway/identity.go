@@ -64,6 +64,7 @@ type actor struct {
 	keyID                 string // of the API key, or intents.CallerByToken
 	roles                 []string
 	stops                 []catalog.StopOf // that stand in the tenant
+	position              int64            // of the newest record
 	trace                 string
 	skillKey              secret // for skill servers that get the caller's own
 }
@@ -230,7 +231,7 @@ func (g *Gateway) identify(ctx context.Context, who caller, body claim) (actor, 
 	if err == nil && reply.Operator && a.user != who.key.UserID {
 		err = problem.New(intents.RBACForbidden, "/user_id", "the API key may not act for an operator")
 	}
-	a.roles, a.stops = reply.Roles, stoppedIn(reply).Stops()
+	a.roles, a.stops, a.position = reply.Roles, stoppedIn(reply).Stops(), reply.Position
 	return a, err
 }
 
@@ -374,6 +375,8 @@ type me struct {
 	User   string           `json:"user_id"`
 	Roles  []string         `json:"roles"`
 	Stops  []catalog.StopOf `json:"stops,omitempty"` // that stand in the tenant
+
+	Position int64 `json:"position"` // of the newest record
 }
 
 // getMe is GET /v1/me: the user for whom a request with this key acts. With ?capability= it is
@@ -384,7 +387,7 @@ func (g *Gateway) getMe(c *gin.Context, who caller) error {
 	if err == nil && c.Query("capability") != "" {
 		err = g.covers(ctx, a, c.Query("capability"))
 	}
-	return respond(c, me{a.tenant, a.user, a.roles, a.stops}, err)
+	return respond(c, me{a.tenant, a.user, a.roles, a.stops, a.position}, err)
 }
 
 type pacedKey struct{}

@@ -119,6 +119,7 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 		reply.SpentBudget = spent.Reason
 	}
 	reply.Stopped = r.state.View().TenantData(q.Tenant)[catalog.KeyStop]
+	reply.Position = r.state.View().Position()
 	if q.Agents {
 		reply.Agents = r.state.AgentsOf(q.Tenant)
 		if len(q.Roles) > 0 {

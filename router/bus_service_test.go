@@ -162,6 +162,7 @@ func TestServeDirectory(t *testing.T) {
 		{bus.UserRequest{Tenant: "default", UserID: "ops", KeyID: "k1", Roles: all}, bus.UserReply{Roles: []string{"user"}, Operator: true}},
 		{bus.UserRequest{Tenant: "nowhere", UserID: "ana", Roles: all}, bus.UserReply{Disabled: true}},
 	} {
+		q.want.Position = c.Dir.View().Position()
 		if got := ask[bus.UserReply](c, natsserver.Gateway, bus.DirectoryUser, marshal(q.ask)); cmp.Diff(q.want, got) != "" {
 			t.Errorf("%+v: %+v", q.ask, got)
 		}

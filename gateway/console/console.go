@@ -326,9 +326,9 @@ func (q *request) stream() (leave func(), err error) {
 	return leave, nil
 }
 
-// changes is a stream with an event for every decision that the person may see, with how many
-// approvals wait for them. It ends with the session, with the page, and after some minutes: the
-// browser reconnects.
+// changes is a stream with an event for every decision that the person may see and for every approval
+// that begins or ends to wait for them. It reads only after the record has grown. It ends with the
+// session, with the page, and after some minutes: the browser reconnects.
 func (c *Console) changes(q *request) (any, error) {
 	leave, err := q.stream()
 	if err != nil {
@@ -342,26 +342,36 @@ func (c *Console) changes(q *request) (any, error) {
 	defer look.Stop()
 	end := time.NewTimer(streamLife)
 	defer end.Stop()
-	last := ""
-	for {
+	last, at := "", int64(-1)
+	for looks := 0; ; looks++ {
 		if _, err := c.session(q.w, q.Request); err != nil {
 			return nil, errDone
 		}
-		a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
-		said := ": nothing\n\n"
-		stops := q.s.stopsNow()
-		if now := fmt.Sprint(a.Body.String(), stops); err == nil && now != last {
-			event := "changed"
-			if last == "" {
-				event = "began"
+		said := ""
+		if looks%looksAlive == 0 {
+			said = ": nothing\n\n"
+		}
+		if stops, position := q.s.now(); position != at {
+			a, err := c.fetch(q.Context(), q.s.credentials, http.MethodGet, "/v1/intents?limit=20", nil)
+			ids := c.waiting(q.Context(), q.s)
+			if now := fmt.Sprint(a.Body.String(), ids, stops); err == nil {
+				at = position
+				if now != last {
+					event := "changed"
+					if last == "" {
+						event = "began"
+					}
+					last, said = now, fmt.Sprintf("event: %s\ndata: {\"waiting\":%d,\"stops\":%d}\n\n", event, len(ids), len(stops))
+				}
 			}
-			last, said = now, fmt.Sprintf("event: %s\ndata: {\"waiting\":%d,\"stops\":%d}\n\n", event, c.waiting(q.Context(), q.s), len(stops))
 		}
-		if _, err := io.WriteString(q.w, said); err != nil {
-			return nil, errDone
-		}
-		if err := flush.Flush(); err != nil {
-			return nil, errDone
+		if said != "" {
+			if _, err := io.WriteString(q.w, said); err != nil {
+				return nil, errDone
+			}
+			if err := flush.Flush(); err != nil {
+				return nil, errDone
+			}
 		}
 		select {
 		case <-q.Context().Done():
@@ -374,6 +384,7 @@ func (c *Console) changes(q *request) (any, error) {
 }
 
 const (
-	lookEvery  = 2 * time.Second
+	lookEvery  = 400 * time.Millisecond
+	looksAlive = 5 // after so many looks the stream says that it is there
 	streamLife = 5 * time.Minute
 )

@@ -49,10 +49,11 @@ type session struct {
 	Tenant string
 	User   string
 
-	mu      sync.Mutex       // guards what follows
-	message string           // for the next page
-	stops   []catalog.StopOf // that stood in the tenant at the last request
-	seen    time.Time        // when it was prolonged
+	mu       sync.Mutex       // guards what follows
+	message  string           // for the next page
+	stops    []catalog.StopOf // that stood in the tenant at the last request
+	position int64            // of the newest record at the last request
+	seen     time.Time        // when it was prolonged
 }
 
 func (s *session) sent(token string) bool {
@@ -107,6 +108,8 @@ type keyInfo struct {
 	User   string           `json:"user_id"`
 	Roles  []string         `json:"roles"`
 	Stops  []catalog.StopOf `json:"stops"`
+
+	Position int64 `json:"position"` // of the newest record
 }
 
 // prolong makes a session that is used last, up to longestSession in all. Its cookie lasts as long.
@@ -127,10 +130,11 @@ func (c *Console) prolong(w http.ResponseWriter, s *session, token string) {
 	http.SetCookie(w, c.cookie(token, int(left.Seconds())))
 }
 
-func (s *session) stopsNow() []catalog.StopOf {
+// now is what stands in the tenant, and the position of the newest record.
+func (s *session) now() (stops []catalog.StopOf, position int64) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.stops
+	return s.stops, s.position
 }
 
 // ending is when a session ends. The script of a page asks for it, and warns.
@@ -191,7 +195,7 @@ func (c *Console) session(w http.ResponseWriter, r *http.Request) (*session, err
 	}
 	if err == nil {
 		s.mu.Lock()
-		s.stops = now.Stops
+		s.stops, s.position = now.Stops, now.Position
 		s.mu.Unlock()
 	}
 	watches := r.Header.Get("Accept") == "text/event-stream" || r.URL.Path == sessionPath && r.Method == http.MethodGet

@@ -22,7 +22,8 @@ func (c *Console) standing(ctx context.Context, s *session) (out standing) {
 	if s == nil {
 		return out
 	}
-	out.Waiting, out.Stops = c.waiting(ctx, s), s.stopsNow()
+	out.Waiting = len(c.waiting(ctx, s))
+	out.Stops, _ = s.now()
 	out.MayStop = c.ask(ctx, s.credentials, http.MethodGet, "/v1/me?capability="+catalog.CapabilityStop, nil, nil) == nil
 	var ready struct{ Conditions []health.Condition }
 	if c.ask(ctx, s.credentials, http.MethodGet, "/readyz", nil, &ready) == nil {
@@ -31,24 +32,24 @@ func (c *Console) standing(ctx context.Context, s *session) (out standing) {
 	return out
 }
 
-// waiting counts the approvals that a person may give.
-func (c *Console) waiting(ctx context.Context, s *session) (n int) {
+// waiting lists the approvals that a person may give.
+func (c *Console) waiting(ctx context.Context, s *session) (ids []string) {
 	var inbox bus.ApprovalsReply
 	if c.ask(ctx, s.credentials, http.MethodGet, "/agent/approvals?limit=100&brief=true", nil, &inbox) != nil {
-		return 0
+		return nil
 	}
 	for _, a := range inbox.Approvals {
 		if a.MayDecide {
-			n++
+			ids = append(ids, a.IntentID)
 		}
 	}
-	return n
+	return ids
 }
 
 // home is the first page: the inbox of somebody for whom something waits, else what happens now.
 func (c *Console) home(q *request) (any, error) {
 	to := "/console/now"
-	if c.waiting(q.Context(), q.s) > 0 {
+	if len(c.waiting(q.Context(), q.s)) > 0 {
 		to = "/console/approvals"
 	}
 	http.Redirect(q.w, q.Request, c.root+to, http.StatusSeeOther)

@@ -120,6 +120,9 @@ func TestConsoleApproval(t *testing.T) {
 	turn := s.hold(ana, openInBerlin)
 	id := turn.Approval.IntentID
 	b := s.at(ben)
+	if seen := b.live(); !seen.Scan() || !strings.Contains(seen.Text(), "began") || !seen.Scan() || !strings.Contains(seen.Text(), `"waiting":1,`) {
+		t.Errorf("somebody who sees no intent but what may be decided: %q", seen.Text())
+	}
 	home := b.open("/console")
 	home.shows(t, "(1) Approvals – writ", "may decide", "skill.call", "ana")
 	if home.path != "/console/approvals" {
