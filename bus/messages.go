@@ -40,6 +40,8 @@ type UserRequest struct {
 	Agents bool `json:"agents,omitempty"`
 	// Skills requests the skills that MCP clients may use with the key.
 	Skills bool `json:"skills,omitempty"`
+	// Keys requests the API keys that are the user's own.
+	Keys bool `json:"keys,omitempty"`
 }
 
 // UserReply answers a UserRequest: the requested roles that the user's row allows; a user without
@@ -55,6 +57,7 @@ type UserReply struct {
 	Error         string          `json:"error,omitempty"`
 	Agents        []string        `json:"agents,omitempty"`  // if requested
 	Skills        json.RawMessage `json:"skills,omitempty"`  // []intents.Pin, if requested
+	Keys          json.RawMessage `json:"keys,omitempty"`    // []catalog.APIKey without hashes, if requested
 	Stopped       json.RawMessage `json:"stopped,omitempty"` // catalog.Stopped of the tenant; absent: nothing is
 	Position      int64           `json:"position"`          // of the newest record
 }

@@ -2,6 +2,7 @@
 // plan for the request, dispatches the turn to a manager, and shows its progress and result.
 //
 //	GET    /v1/me                         the user for whom requests with the key act
+//	GET    /v1/apikeys                    the API keys of that user
 //	POST   /v1/skills                     pins a skill's manifest
 //	POST   /v1/grants                     a grant of 15 minutes, for reading and for signing
 //	POST   /v1/produce                    one intent from one sentence, signed and not submitted

@@ -41,6 +41,7 @@ func (g *Gateway) routes() *gin.Engine {
 		r.GET(server.WellKnownProtectedResourcePath+g.root+routeMCP, r.Handle(g.protectedResource))
 	}
 	r.GET("/v1/me", keyed(g.getMe))
+	r.GET("/v1/apikeys", by(g.getAPIKeys))
 	r.POST("/v1/grants", keyed(g.postGrant))
 	r.POST("/v1/skills", keyed(g.submits("skill.approve", nil)))
 	r.POST("/v1/stop", keyed(g.submits(catalog.TypeAdminStop, nil)))

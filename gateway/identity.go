@@ -3,6 +3,7 @@ package gateway
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"net/http"
@@ -388,6 +389,12 @@ func (g *Gateway) getMe(c *gin.Context, who caller) error {
 		err = g.covers(ctx, a, c.Query("capability"))
 	}
 	return respond(c, me{a.tenant, a.user, a.roles, a.stops, a.position}, err)
+}
+
+// getAPIKeys is GET /v1/apikeys: the API keys that are the user's own, without revoked ones and hashes.
+func (g *Gateway) getAPIKeys(c *gin.Context, a actor) error {
+	reply, err := g.userOf(c.Request.Context(), a, bus.UserRequest{Keys: true})
+	return respond(c, map[string]json.RawMessage{"api_keys": reply.Keys}, err)
 }
 
 type pacedKey struct{}

@@ -130,6 +130,9 @@ func (r *Router) user(q bus.UserRequest) bus.UserReply {
 	if q.Skills {
 		reply.Skills, _ = json.Marshal(r.state.Directory().ClientPins(q.Tenant, q.KeyID)) // plain data
 	}
+	if q.Keys {
+		reply.Keys, _ = json.Marshal(r.state.Directory().KeysOf(q.Tenant, q.UserID)) // plain data
+	}
 	return reply
 }
 

@@ -167,6 +167,10 @@ func TestServeDirectory(t *testing.T) {
 			t.Errorf("%+v: %+v", q.ask, got)
 		}
 	}
+	mine := ask[bus.UserReply](c, natsserver.Gateway, bus.DirectoryUser, marshal(bus.UserRequest{Tenant: "default", UserID: "ana", Roles: all, Keys: true}))
+	if string(mine.Keys) != `[{"id":"k1","user_id":"ana","max_roles":["user","auditor"],"may_assert_user":true,"front_end":true}]` {
+		t.Errorf("own keys: %s", mine.Keys)
+	}
 	if got := ask[bus.APIKeyReply](c, natsserver.Gateway, bus.DirectoryAPIKey, []byte("[")); got.Error == "" || got.Found {
 		t.Errorf("%+v", got)
 	}

@@ -247,6 +247,20 @@ func (s *State) Rows(id string) (TenantRows, bool) {
 	return out, true
 }
 
+// KeysOf returns the API keys that are a user's own, by id, without hashes.
+func (d *Directory) KeysOf(tenant, user string) []catalog.APIKey {
+	out := []catalog.APIKey{}
+	if t, ok := d.tenants[tenant]; ok {
+		for _, id := range slices.Sorted(maps.Keys(t.Keys)) {
+			if k := t.Keys[id]; k.UserID == user {
+				k.Hash = ""
+				out = append(out, k)
+			}
+		}
+	}
+	return out
+}
+
 // Tenants of the directory, sorted.
 func (s *State) Tenants() []string {
 	s.mu.RLock()

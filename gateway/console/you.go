@@ -13,6 +13,7 @@ import (
 // youPage is what the person is here, and where to change it.
 type youPage struct {
 	Roles   []string
+	Keys    []catalog.APIKey // of the person
 	Issuer  string // at which the person has signed in; empty: by API key
 	Servers []string
 	Notices []string // receivers that are told of what this person may approve
@@ -30,7 +31,14 @@ func (c *Console) you(q *request) (any, error) {
 	if c.Notices != nil {
 		p.Notices = c.Notices(me.Tenant, me.User, me.Roles)
 	}
-	var err error
+	var own struct {
+		Keys []catalog.APIKey `json:"api_keys"`
+	}
+	err := q.get("/v1/apikeys", &own)
+	if err != nil {
+		return nil, err
+	}
+	p.Keys = own.Keys
 	p.Servers, err = q.servers()
 	return p, err
 }

@@ -46,7 +46,7 @@ type AdminPut struct {
 // APIKey is a row of the directory: only the SHA-256 of the key is known.
 type APIKey struct {
 	ID            string   `json:"id"`
-	Hash          string   `json:"hash"` // "sha256:<hex>" of the key's text
+	Hash          string   `json:"hash,omitempty"` // "sha256:<hex>" of the key's text; empty only where people list keys
 	UserID        string   `json:"user_id"`
 	MaxRoles      []string `json:"max_roles"`
 	MayAssertUser bool     `json:"may_assert_user,omitempty"`

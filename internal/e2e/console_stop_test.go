@@ -106,9 +106,13 @@ func TestConsoleYou(t *testing.T) {
 	t.Parallel()
 	shop := serveShop(t)
 	s := start(t, setup{Skills: []string{shop.url}})
-	ben := s.at(s.addPerson("default", "ben", "user", "approver"))
+	owner := s.addPerson("default", "ben", "user", "approver")
+	if _, _, text := s.knock(owner, http.MethodGet, "/v1/apikeys", nil); text != `{"api_keys":[{"id":"default-ben","user_id":"ben","max_roles":["user","approver"]}]}` {
+		t.Errorf("own keys: %s", text)
+	}
+	ben := s.at(owner)
 	p := ben.open("/console/you")
-	p.shows(t, "ben of default", "approver", "with an API key", "Your connection to skills-1", "writ user put")
+	p.shows(t, "ben of default", "approver", "with an API key", "Your connection to skills-1", "writ user put", "default-ben")
 	p = ben.send("/console/you/connect", url.Values{"csrf": {p.csrf()}, "server": {"skills-1"}})
 	if p.status == http.StatusOK || !strings.Contains(p.text, "What to do next") {
 		t.Errorf("a server that asks nobody who they are: HTTP %d\n%s", p.status, p.text)
