@@ -106,6 +106,7 @@ type job struct {
 	dir        *state.Directory    // that the decision rests on
 	revoked    time.Time           // grants of its user issued before are dead
 	about      *open               // of an outcome: its intent
+	seen       []string            // the rules that held the call whose standing approval it names
 	requesters *intents.Requesters // of an intent that waits or is refused; nil: the intent determines them
 
 	// Of a router intent: the state's verdict. It is reported only if nothing

@@ -104,7 +104,7 @@ func (f *applier) accept(j *job, view *state.View) error {
 	} else if err := cmp.Or(f.checkRepeat(view, o), f.ofNode(j, view, o), f.unknownOutcome(view, &o)); err != nil {
 		j.unfit = fmt.Errorf("accepted although %w", err)
 	}
-	if err := f.stood(view, o, j.intent.inputs); err != nil {
+	if err := f.stood(j, view, o, j.intent.inputs); err != nil {
 		j.unfit = err
 	}
 	f.follow(j, o.Type, f.add(state.Content{Position: j.Position, At: j.At, Intent: &o}))
@@ -112,15 +112,18 @@ func (f *applier) accept(j *job, view *state.View) error {
 }
 
 // stood: an intent that names a standing approval was let through by one that counts for it.
-func (f *applier) stood(view *state.View, o state.Intent, in intents.DecisionInputs) error {
+func (f *applier) stood(j *job, view *state.View, o state.Intent, in intents.DecisionInputs) error {
 	if in.Standing == "" && len(in.Approvals) == 0 {
 		return nil
 	}
 	if o.Decision.Verdict != intents.Allow || in.Standing == "" {
 		return errors.New("it names approvals, and no standing one lets it through")
 	}
-	yes, name := view.Standing(&o, in.Standing)
-	if f.whole && !o.Erased && (name == "" || !reflect.DeepEqual(in.Approvals, []intents.Approval{yes})) {
+	yes, name, seen := view.Standing(&o, in.Standing, nil)
+	if !f.whole || o.Erased {
+		return nil
+	}
+	if j.seen = seen; name == "" || !reflect.DeepEqual(in.Approvals, []intents.Approval{yes}) {
 		return errors.New("it names a standing approval that does not count for it")
 	}
 	return nil

@@ -222,7 +222,7 @@ func (j *job) waited(rules []intents.HoldRule) bool {
 		held = terms.Rules
 	}
 	for _, rule := range rules {
-		if j.intent.inputs.Standing != "" && rule.MayStand() && rule.Satisfied(j.intent.inputs.Approvals, asked) {
+		if j.intent.inputs.Standing != "" && rule.MayStand() && rule.Satisfied(j.intent.inputs.Approvals, asked) && (j.seen == nil || slices.Contains(j.seen, rule.ID)) {
 			continue
 		}
 		if !slices.ContainsFunc(held, func(h intents.HoldRule) bool { return reflect.DeepEqual(h, rule) }) {

@@ -69,6 +69,17 @@ var standingMisdeeds = []misdeed{
 	{"standing-unnamed", "standing", "every intent: an intent that did not wait names approvals only with the standing one", "no standing one", func(d *dishonest) int64 {
 		return d.accepted(d.again(`{"city":"oslo","n":3}`, 2), d.standing(func(f *intents.DecisionInputs) { f.Standing = "" }))
 	}},
+	{"standing-while-held", "standing", "every intent: an intent that did not wait names approvals only with the standing one", "no standing one", func(d *dishonest) int64 {
+		return d.accepted(d.again(`{"city":"oslo","n":3}`, 2), d.waits(intents.HoldRule{
+			ID: "writ.skill.approval", Reason: tenants().Reason, Approvers: []string{"ana"}, Count: 1, InPerson: true,
+		}), d.standing())
+	}},
+	{"standing-for-no-call", "standing", countsFor, "does not count", func(d *dishonest) int64 {
+		return d.accepted(d.task.Intent("skill.load", catalog.SkillLoad{Skills: []string{"feed"}}), d.standing(), func(a *appended) {
+			a.result = catalog.SkillLoadResult{Skills: []catalog.Manifest{}}
+			a.inputs.Skill = &intents.SkillInput{Name: "feed", Digest: intents.Digest([]byte("feed")), Effect: string(catalog.Pure), Trusted: true, OpenWorld: intents.No}
+		})
+	}},
 	{"standing-withdrawn", "standing", countsFor, "does not count", func(d *dishonest) int64 {
 		d.says(d.withdraws())
 		return d.accepted(d.again(`{"city":"oslo","n":3}`, 2), d.standing())
@@ -85,6 +96,10 @@ var standingMisdeeds = []misdeed{
 	}},
 	{"standing-of-what-destroys", "alone", "hitl.approve: also is of a call that nobody must look at each time", "may destroy", func(d *dishonest) int64 {
 		d.accepted(routertest.Intent{By: d.Operator, Type: "skill.approve", Args: catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: intents.Digest([]byte("feed")), Effect: catalog.Idempotent}})
+		return d.also(catalog.Also{Uses: 2, WithinSec: 120})
+	}},
+	{"standing-of-another-pin", "alone", "hitl.approve: also is of a call that nobody must look at each time", "not the one", func(d *dishonest) int64 {
+		d.accepted(routertest.Intent{By: d.Operator, Type: "skill.approve", Args: catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: intents.Digest([]byte("feed 2")), Effect: catalog.Pure}})
 		return d.also(catalog.Also{Uses: 2, WithinSec: 120})
 	}},
 	{"standing-with-any-of-nothing", "alone", "hitl.approve: free names members of the input", "has no member", func(d *dishonest) int64 {

@@ -229,7 +229,7 @@ func (j *job) question(e *intents.Envelope, d intents.Decision, f intents.Decisi
 	}
 	return j.dir.Question(e, f, t, intents.Waiting{
 		UnknownOutcome: d.Hold.AwaitsOutcome(), // checked against the state of then
-		Release:        j.release != nil, Requesters: func() intents.Requesters { return j.requestersOf(e) },
+		Release:        j.release != nil, Seen: j.seen, Requesters: func() intents.Requesters { return j.requestersOf(e) },
 	})
 }
 

@@ -22,6 +22,8 @@ type Waiting struct {
 	Hint           string
 	// Release: people have approved the intent, as its inputs record. Its rules and deadline were decided before.
 	Release bool
+	// Seen are the rules that held the call whose standing approval the inputs name; nil: not known.
+	Seen []string
 	// Requesters are the people who requested it; they do not count as approvers.
 	Requesters func() Requesters
 }

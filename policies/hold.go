@@ -48,10 +48,10 @@ func (r Result) WithApprovals(by []intents.Approval, asked intents.Requesters) R
 }
 
 // mayStand reports whether a standing approval satisfies all that holds the intent.
-func (r Result) mayStand(by []intents.Approval, asked intents.Requesters) bool {
+func (r Result) mayStand(q intents.Question) bool {
 	return r.Verdict() == intents.Hold && !slices.ContainsFunc(r.Hold, func(rule Rule) bool {
 		h := rule.holdRule()
-		return !h.MayStand() || !h.Satisfied(by, asked)
+		return !h.MayStand() || !h.Satisfied(q.Inputs.Approvals, q.Requesters()) || q.Seen != nil && !slices.Contains(q.Seen, h.ID)
 	})
 }
 

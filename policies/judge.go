@@ -15,7 +15,7 @@ func (e *Engine) Judge(ctx context.Context, q intents.Question) (res Result, bro
 	if standing { // rules that read approvals must not say less because of it
 		held := q
 		held.Inputs.Standing, held.Inputs.Approvals = "", nil
-		if res, broken, err = e.Judge(ctx, held); err != nil || broken || !res.mayStand(q.Inputs.Approvals, q.Requesters()) {
+		if res, broken, err = e.Judge(ctx, held); err != nil || broken || !res.mayStand(q) {
 			return res, broken, err
 		}
 	}
@@ -34,7 +34,7 @@ func (e *Engine) Judge(ctx context.Context, q intents.Question) (res Result, bro
 	if q.Approval {
 		res = res.Unheld()
 	}
-	if q.Release || standing {
+	if q.Release || standing && res.mayStand(q) {
 		res = res.WithApprovals(q.Inputs.Approvals, q.Requesters())
 	}
 	if q.UnknownOutcome {

@@ -54,6 +54,36 @@ func TestJudge(t *testing.T) {
 	}
 }
 
+// TestJudgeStanding: a standing approval satisfies rules that held its call, too, and none that only
+// approvals bring about.
+func TestJudgeStanding(t *testing.T) {
+	const plain = "package writ.authz\n\ndecision := {\"allow\": true, \"deny\": [], \"hold\": []}\n"
+	look := intents.HoldRule{ID: "look", Reason: "People look.", Roles: []string{"approver"}}
+	more := intents.HoldRule{ID: "more", Reason: "People look again.", Roles: []string{"approver"}}
+	later := "package writ.authz\n\ndecision := {\"allow\": true, \"deny\": [], \"hold\": hold}\n\n# METADATA\n# title: Look\n# description: People look.\n# custom:\n#   id: later\nhold contains {\"id\": \"later\", \"reason\": \"No.\", \"roles\": [\"approver\"], \"mask\": [\"/input\"]} if count(input.approvals) > 0\n"
+	for name, c := range map[string]struct {
+		policy string
+		rules  []intents.HoldRule
+		seen   []string
+		want   intents.Verdict
+	}{
+		"the rule":         {plain, []intents.HoldRule{look}, []string{"look"}, intents.Allow},
+		"two rules":        {plain, []intents.HoldRule{look, more}, []string{"look", "more"}, intents.Allow},
+		"one more":         {plain, []intents.HoldRule{look, more}, []string{"look"}, intents.Hold},
+		"after an answer":  {later, []intents.HoldRule{look}, []string{"look", "later"}, intents.Hold},
+		"not known to one": {plain, []intents.HoldRule{look, more}, nil, intents.Allow},
+	} {
+		t.Run(name, func(t *testing.T) {
+			q := intents.Question{Envelope: signed(t, `{"skill":"x"}`, &intents.Context{SessionID: "s", TurnID: "t"}), Rules: c.rules}
+			q.Seen, q.Requesters = c.seen, func() intents.Requesters { return intents.Requesters{} }
+			q.Inputs.Standing, q.Inputs.Approvals = "sha256:first", []intents.Approval{{UserID: "ben", Roles: []string{"approver"}}}
+			if r, broken, err := engine(t, source(c.policy)).Judge(t.Context(), q); err != nil || broken || r.Verdict() != c.want {
+				t.Errorf("%+v, %t, %v", r, broken, err)
+			}
+		})
+	}
+}
+
 // TestJudgeOptional: an optional rule holds what somebody can approve, and nothing else.
 func TestJudgeOptional(t *testing.T) {
 	e := engine(t, source("package writ.authz\n\n# METADATA\n# title: Look\n# description: People look.\n# custom:\n#   id: look\nhold contains {\"id\": \"look\", \"reason\": \"People look.\", \"roles\": [\"approver\"], \"optional\": true} if true\n\ndecision := {\"allow\": true, \"deny\": [], \"hold\": hold}\n"))

@@ -60,10 +60,11 @@ func (d *decision) fits(before []*decision) error {
 }
 
 // restsOn reports whether the decision read something that b's commit changes. Among intents for
-// executors only an equal one matters: it would have been refused as a repetition.
+// executors only an equal one matters, which would have been refused as a repetition, and one that uses
+// the same standing approval.
 func (d *decision) restsOn(b *decision) bool {
 	if d.dispatched() && b.dispatched() {
-		return d.Effect == string(catalog.Once) && d.env.Context().PlanID != "" && d.asksFor() == b.asksFor()
+		return d.inputs.Standing != "" && d.inputs.Standing == b.inputs.Standing || d.Effect == string(catalog.Once) && d.env.Context().PlanID != "" && d.asksFor() == b.asksFor()
 	}
 	for _, s := range b.changes() {
 		if d.view.HasRead(s) {

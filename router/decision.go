@@ -41,6 +41,7 @@ type decision struct {
 	result      *state.Effect // of a router intent
 	replay      *state.Replay // of a run.replay: what it retains of the run
 	release     *release      // of a held intent that is released
+	seen        []string      // rules that held the call whose standing approval lets it through
 }
 
 // release belongs to the decision about a held intent. The intent is judged with today's roles, on

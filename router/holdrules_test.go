@@ -23,10 +23,16 @@ func rules(t *testing.T, hold string) *routertest.World {
 func rulesOf(t *testing.T, hold string) *routertest.World {
 	t.Helper()
 	w := routertest.New(t, routertest.Options{})
-	_, err := w.Policy.ReplaceTree(t.Context(), policies.Tree{Source: with("package writ.ext.ours\n\n# METADATA\n# title: Ours\n# description: We want to know.\n# custom:\n#   id: ext.ours\nhold contains " + hold + "\n")}, w.Router.SelfProof)
-	w.Must(err)
-	w.Must(w.Router.PolicyChanged(t.Context()))
+	holds(w, hold)
 	return w
+}
+
+// holds adds a module of hold rules.
+func holds(w *routertest.World, hold string) {
+	w.Helper()
+	_, err := w.Policy.ReplaceTree(w.Context(), policies.Tree{Source: with("package writ.ext.ours\n\n# METADATA\n# title: Ours\n# description: We want to know.\n# custom:\n#   id: ext.ours\nhold contains " + hold + "\n")}, w.Router.SelfProof)
+	w.Must(err)
+	w.Must(w.Router.PolicyChanged(w.Context()))
 }
 
 // A rule may name roles: whoever has one today may approve, appointed before or after.

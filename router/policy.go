@@ -57,23 +57,23 @@ func (d *decision) withStanding(ctx context.Context, held policies.Result) (poli
 	if d.pin != nil {
 		so.Skill = d.pin.Skill
 	}
-	yes, name := d.view.Standing(&so, "")
+	yes, name, seen := d.view.Standing(&so, "", held.PolicyIDs())
 	if name == "" {
 		return held, nil
 	}
-	d.inputs.Standing, d.inputs.Approvals = name, []intents.Approval{yes}
+	d.inputs.Standing, d.inputs.Approvals, d.seen = name, []intents.Approval{yes}, seen
 	res, _, err := d.policy.Judge(ctx, d.question())
 	if err == nil && res.Verdict() == intents.Allow {
 		return res, nil
 	}
-	d.inputs.Standing, d.inputs.Approvals = "", nil
+	d.inputs.Standing, d.inputs.Approvals, d.seen = "", nil, nil
 	return held, err
 }
 
 // question is what stage 7 asks about the intent. The view's directory is a read of the decision:
 // see decide.
 func (d *decision) question() intents.Question {
-	w := intents.Waiting{Requesters: func() intents.Requesters {
+	w := intents.Waiting{Seen: d.seen, Requesters: func() intents.Requesters {
 		so := d.intent()
 		return d.view.Requesters(&so)
 	}}

@@ -428,7 +428,7 @@ func (r *Router) judgeShadow(ctx context.Context, d *decision) (out shadowResult
 			_ = r.show(ctx, d, intents.Input{Pointer: h.Pointer, Ref: h.Ref, SHA256: h.SHA256, Size: h.Size})
 		}
 	}
-	w := intents.Waiting{UnknownOutcome: slices.Contains(d.PolicyIDs, intents.RuleUnknownOutcome), Release: d.release != nil, Requesters: func() intents.Requesters {
+	w := intents.Waiting{UnknownOutcome: slices.Contains(d.PolicyIDs, intents.RuleUnknownOutcome), Release: d.release != nil, Seen: d.seen, Requesters: func() intents.Requesters {
 		if d.release != nil {
 			return d.release.requesters
 		}

@@ -54,7 +54,11 @@ var hitlApprove = newTransition(TypeApprove,
 		if err != nil {
 			return Effect{}, err
 		}
-		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, h.Writes()}, nil
+		writes := h.Writes()
+		if a.Also != nil {
+			writes = append(writes, subjectStanding(o.Tenant))
+		}
+		return Effect{&catalog.ApproveResult{IntentID: h.Decision.IntentID}, writes}, nil
 	},
 	func(s *State, o Intent, a catalog.Approve) error {
 		if a.Decision == catalog.DecisionWithdraw {

@@ -25,8 +25,9 @@ type Intent struct {
 	Roles  []string     // of the actor, as decided
 	Grant  Grant
 	Skill  string        // whose pin the decision read
-	Scopes agents.Scopes `json:",omitzero"` // of a pushed registry
-	Next   time.Time     `json:",omitzero"` // of a schedule
+	Pin    string        `json:",omitempty"` // the pin's digest
+	Scopes agents.Scopes `json:",omitzero"`  // of a pushed registry
+	Next   time.Time     `json:",omitzero"`  // of a schedule
 
 	// Budget is the usage that the decision about a new task read.
 	Budget *intents.BudgetInput `json:",omitempty"`
@@ -175,7 +176,7 @@ func (o *Intent) takeInputs(inputs intents.DecisionInputs) error {
 	o.decidedAt(inputs)
 	o.Roles, o.Signer, o.KID = inputs.Roles, intents.Role(inputs.Signer.Role), inputs.Signer.KID
 	if inputs.Skill != nil {
-		o.Skill = inputs.Skill.Name
+		o.Skill, o.Pin = inputs.Skill.Name, inputs.Skill.Digest
 	}
 	if inputs.Task != nil {
 		o.Sources = inputs.Task.Sources

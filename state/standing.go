@@ -24,12 +24,16 @@ type standing struct {
 	Session string    `json:"session"`
 	Skill   string    `json:"skill"`
 	Digest  string    `json:"digest"` // of the skill's pin
+	Rules   []string  `json:"rules"`  // that held the call: no other is satisfied
 	Free    []string  `json:"free"`   // members of the input that may differ
 	Rest    string    `json:"rest"`   // digest of the input without them
 	Left    int       `json:"left"`   // how many calls
 	Until   time.Time `json:"until"`
 	Yes     approval  `json:"yes"`
 }
+
+// subjectStanding are all standing approvals of a tenant.
+func subjectStanding(tenant string) storage.Subject { return storage.Subject("standing/" + tenant) }
 
 // mayStand refuses a standing approval of what people must see each time.
 func (v *View) mayStand(h Hold, also catalog.Also, now time.Time) error {
@@ -41,6 +45,9 @@ func (v *View) mayStand(h Hold, also catalog.Also, now time.Time) error {
 	pin, ok := v.s.dir.Pin(h.Tenant, h.Skill)
 	if !ok || pin.Kind != "" || pin.Input().Destroys() {
 		return refuse("", "a call that may destroy something is approved each time: writ skill approve "+h.Skill+" --destructive no, if it does not")
+	}
+	if pin.Digest != h.Pin {
+		return refuse("", "the skill's pin is not the one that people were asked about")
 	}
 	if slices.ContainsFunc(h.Sources, untrusted) {
 		return refuse("", "the task has read untrusted content: such calls are approved each time")
@@ -55,6 +62,7 @@ func (v *View) mayStand(h Hold, also catalog.Also, now time.Time) error {
 			return refuse(fmt.Sprintf("/free/%d", i), "the input of the call has no member "+name)
 		}
 	}
+	v.addRead(subjectStanding(h.Tenant))
 	n := 0
 	for _, x := range v.s.holds.standing {
 		if x.Tenant == h.Tenant && now.Before(x.Until) {
@@ -70,12 +78,12 @@ func (v *View) mayStand(h Hold, also catalog.Also, now time.Time) error {
 func untrusted(s intents.Source) bool { return !s.Trusted }
 
 func inputOf(call catalog.SkillCall) map[string]json.RawMessage {
-	var out map[string]json.RawMessage
+	out := make(map[string]json.RawMessage)
 	_ = json.Unmarshal(call.Input, &out) // the schema wants an object, or none
 	return out
 }
 
-// rest is the digest of an input without some members.
+// rest is the digest of an input without some members; empty if it has none.
 func rest(call catalog.SkillCall, free []string) string {
 	in := inputOf(call)
 	for _, name := range free {
@@ -91,35 +99,43 @@ func rest(call catalog.SkillCall, free []string) string {
 	return intents.Digest(raw)
 }
 
+// standingRests is how long standing approvals remain after their end: intents that were decided before it
+// may be recorded after it.
+const standingRests = time.Hour
+
 // addStanding records a standing approval, and drops those that have ended.
 func (s *State) addStanding(h *Hold, o Intent, also catalog.Also) {
-	maps.DeleteFunc(s.holds.standing, func(_ string, x *standing) bool { return !o.At.Before(x.Until) })
+	maps.DeleteFunc(s.holds.standing, func(_ string, x *standing) bool { return o.At.After(x.Until.Add(standingRests)) })
 	var call catalog.SkillCall
 	_ = json.Unmarshal(h.Args, &call) // it was read when the approval was judged
-	pin, _ := s.dir.Pin(h.Tenant, h.Skill)
+	var rules []string
+	for _, rule := range h.Terms.Rules {
+		rules = append(rules, rule.ID)
+	}
 	s.holds.standing[h.Decision.IntentID] = &standing{
-		Tenant: h.Tenant, User: h.User, Session: h.Context.SessionID, Skill: h.Skill, Digest: pin.Digest,
+		Tenant: h.Tenant, User: h.User, Session: h.Context.SessionID, Skill: h.Skill, Digest: h.Pin, Rules: rules,
 		Free: also.Free, Rest: rest(call, also.Free), Left: also.Uses, Until: o.Now.Add(time.Duration(also.WithinSec) * time.Second), Yes: approvalOf(o),
 	}
 }
 
 // Standing finds the standing approval that counts for an intent, which it adds to the decision's
 // reads, and returns its yes with the roles of now. name is the intent_id of the call that it was
-// given for; empty if there is none. only is the one to look at; empty: all.
-func (v *View) Standing(o *Intent, only string) (yes intents.Approval, name string) {
+// given for, empty if there is none, and seen are the rules that held that call. only is the one to look
+// at; empty: all. by are the rules that hold the intent, as far as known.
+func (v *View) Standing(o *Intent, only string, by []string) (yes intents.Approval, name string, seen []string) {
 	v.s.mu.RLock()
 	defer v.s.mu.RUnlock()
 	var call catalog.SkillCall
 	if o.Type != TypeSkillCall || len(v.s.holds.standing) == 0 || json.Unmarshal(o.Args, &call) != nil || call.From != "" || slices.ContainsFunc(o.Sources, untrusted) {
-		return yes, ""
+		return yes, "", nil
 	}
 	pin, ok := v.s.dir.Pin(o.Tenant, o.Skill)
 	if !ok || pin.Input().Destroys() {
-		return yes, ""
+		return yes, "", nil
 	}
 	for _, name := range slices.Sorted(maps.Keys(v.s.holds.standing)) {
 		x := v.s.holds.standing[name]
-		if only != "" && name != only || x.Tenant != o.Tenant || x.User != o.User || x.Session != o.Context.SessionID || x.Skill != o.Skill || x.Digest != pin.Digest || !o.Now.Before(x.Until) || x.Rest != rest(call, x.Free) {
+		if only != "" && name != only || x.Tenant != o.Tenant || x.User != o.User || x.Session != o.Context.SessionID || x.Skill != o.Skill || x.Digest != pin.Digest || !o.Now.Before(x.Until) || x.Rest == "" || x.Rest != rest(call, x.Free) || len(without(by, x.Rules)) > 0 {
 			continue
 		}
 		roles, err := v.s.rolesToday(o.Tenant, x.Yes)
@@ -129,9 +145,9 @@ func (v *View) Standing(o *Intent, only string) (yes intents.Approval, name stri
 		for _, subject := range []storage.Subject{SubjectIntent(name), SubjectTenant(o.Tenant), SubjectKeys, subjectGrants(o.Tenant, x.Yes.User)} {
 			v.addRead(subject)
 		}
-		return intents.Approval{UserID: x.Yes.User, At: intents.FormatTime(x.Yes.At), Key: x.Yes.Grant.APIKey(), Roles: roles}, name
+		return intents.Approval{UserID: x.Yes.User, At: intents.FormatTime(x.Yes.At), Key: x.Yes.Grant.APIKey(), Roles: roles}, name, x.Rules
 	}
-	return yes, ""
+	return yes, "", nil
 }
 
 // mayUseStanding reports whether a standing approval may have let a call through: its record says.

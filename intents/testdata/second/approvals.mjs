@@ -72,11 +72,12 @@ export class Approvals {
     must(held.type === "skill.call" && args.from === undefined && context.session_id, "a standing approval of what is no call in a session");
     const pin = this.state.directories.at(-1).tenants.get(held.tenant).approved.get(facts.skill.name);
     must(pin && facts.skill.kind === undefined && !destroys(pin), "a standing approval of what may destroy something");
+    must(pin.digest === facts.skill.digest, "a standing approval of another pin than people were asked about");
     must((facts.task?.sources ?? []).every((s) => s.trusted), "a standing approval after untrusted content");
     must(d.hold.rules.every((rule) => !rule.four_eyes && !rule.mask?.length && rule.id !== UNSETTLED), "a standing approval of what others must look at");
     must((also.free ?? []).every((name) => Object.hasOwn(args.input ?? {}, name)), "lets a member differ that is not there");
     this.standing.set(d.intent_id, {
-      tenant: held.tenant, user: held.user_id, session: context.session_id, skill: facts.skill.name, digest: pin.digest,
+      tenant: held.tenant, user: held.user_id, session: context.session_id, skill: facts.skill.name, digest: pin.digest, rules: d.hold.rules.map((rule) => rule.id),
       free: also.free ?? [], rest: rest(args.input, also.free), left: also.uses, until: o.now + also.within_sec * 1000, yes: who,
     });
   }
@@ -90,6 +91,7 @@ export class Approvals {
   stood(o, tenants) {
     const { standing, approvals } = o.facts;
     if (standing === undefined) return must(!approvals?.length, "names approvals, and waited for none");
+    must(o.d.verdict === "allow" && o.type === "skill.call", "names a standing approval, and is no call that one lets through");
     const x = this.standing.get(standing);
     if (o.erased) return this.use(standing, x);
     must(x && x.tenant === o.tenant && x.user === o.user_id && x.session === o.context.session_id, "no standing approval of this session");
@@ -107,10 +109,10 @@ export class Approvals {
     if (x?.left === 0) this.standing.delete(name);
   }
 
-  // satisfied: a standing approval satisfies a rule.
+  // satisfied: a standing approval satisfies a rule that held its call, too.
   satisfied(rule, o) {
     const { tenants } = this.state.directories.at(-1);
-    return o.facts.standing !== undefined && this.state.counted(rule, o.facts.approvals, { tenant: o.tenant, asked: [] }, tenants) >= Math.max(rule.count ?? 1, 1);
+    return this.standing.get(o.facts.standing)?.rules.includes(rule.id) && this.state.counted(rule, o.facts.approvals, { tenant: o.tenant, asked: [] }, tenants) >= Math.max(rule.count ?? 1, 1);
   }
 
   // about is the intent on hold that an approval names.

@@ -240,8 +240,8 @@ export class State {
     this.intents.set(o.position, o);
     if (o.type === "approval.ask") this.approvals.question(o, tenants);
     if (o.type === "registry.push") this.approvals.replaced(o, tenants);
-    if (d.verdict === "hold") return this.hold(o, tenants);
     this.approvals.stood(o, tenants);
+    if (d.verdict === "hold") return this.hold(o, tenants);
     if (d.executor === "router") this.apply(o);
     else this.plans.dispatched(o);
   }
