@@ -300,6 +300,8 @@ func (p put) text() string {
 		switch {
 		case strings.HasPrefix(x.Row, "tenant "):
 			return "created " + printable(x.Row) + ", with the roles that each tenant has\n"
+		case x.Row == "data alone": // it only ever ends
+			lines.WriteString("from now on nobody" + of + " approves what they asked for themselves")
 		case x.Member != "":
 			lines.WriteString(oneLine(x.Row+of+": "+x.Member+" "+orNone(x.From)+" → "+orNone(x.To), 400))
 		case x.From == nil:
