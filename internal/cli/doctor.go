@@ -50,7 +50,7 @@ func examination(std IO, cfg config.Config) (e upkeep.Examination, err error) {
 	at, err := blobs(cfg)
 	return upkeep.Examination{
 		Dir: cfg.Data, Blobs: at, Documents: docs, Catalog: cfg.Catalog, Skills: cfg.Skills, SkillServers: servers, Secrets: append(cfg.Secrets(), secrets...), Named: []string{cfg.Agents, cfg.NATSCert}, Policy: policyFeed(cfg),
-		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel),
+		Driver: cfg.Sandbox, FreeFloor: limits(cfg).FreeFloor, Now: time.Now, Log: logger(std, cfg.LogLevel, cfg.LogFormat),
 	}, err
 }
 

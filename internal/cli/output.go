@@ -19,6 +19,7 @@ import (
 	"golang.org/x/term"
 
 	"aob.dev/writ/intents"
+	"aob.dev/writ/internal/config"
 	"aob.dev/writ/internal/logging"
 	"aob.dev/writ/internal/visible"
 	"aob.dev/writ/policies"
@@ -177,12 +178,12 @@ func render(name string, data any) string {
 }
 
 // logger writes messages to standard error: text for a terminal, JSON elsewhere.
-func logger(std IO, level string) *slog.Logger {
+func logger(std IO, level, format string) *slog.Logger {
 	var l slog.Level
 	if err := l.UnmarshalText([]byte(level)); err != nil {
 		l = slog.LevelInfo
 	}
-	return logging.New(std.Err, l, terminal(std.Err))
+	return logging.New(std.Err, l, format == "text" || format != "json" && terminal(std.Err))
 }
 
 // lastLines is how long a process that ends waits for whoever reads its log.
@@ -190,14 +191,14 @@ const lastLines = time.Second
 
 // served is standard error of a process that serves: it never waits for its reader, and the process
 // outlives the reader. done writes the rest.
-func served(std IO, level string) (_ IO, dropped func() int64, done func()) {
+func served(std IO, c config.Config) (_ IO, dropped func() int64, done func()) {
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE) // a write then fails, and does not end the process
-	told := logger(std, level)
+	told := logger(std, c.LogLevel, c.LogFormat)
 	a := logging.NewAsyncWriter(std.Err, func(n int64) {
 		told.Warn("lines of the log were dropped, since nobody read it in time", slog.Int64("lines", n))
 	})
 	std.Err = aside{a, terminal(std.Err)}
-	slog.SetDefault(logger(std, level)) // of libraries that have no logger of ours
+	slog.SetDefault(logger(std, c.LogLevel, c.LogFormat)) // of libraries that have no logger of ours
 	return std, a.Dropped, func() { a.Close(lastLines) }
 }
 

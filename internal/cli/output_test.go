@@ -74,11 +74,15 @@ func TestColour(t *testing.T) {
 // is info.
 func TestLogger(t *testing.T) {
 	var out bytes.Buffer
-	log := logger(IO{Err: &out}, "nonsense")
+	log := logger(IO{Err: &out}, "nonsense", "auto")
 	log.DebugContext(t.Context(), "not shown")
 	log.InfoContext(t.Context(), "shown")
 	if got := out.String(); strings.Contains(got, "not shown") || !strings.Contains(got, `"msg":"shown"`) || !strings.Contains(got, `"service":"writ"`) {
 		t.Errorf("%s", got)
+	}
+	out.Reset()
+	if logger(IO{Err: &out}, "info", "text").InfoContext(t.Context(), "shown"); !strings.Contains(out.String(), "level=INFO msg=shown") {
+		t.Errorf("text: %s", out.String())
 	}
 }
 

@@ -54,7 +54,7 @@ func processConfig(ctx context.Context, std IO, c config.Config, file string, x 
 		return cfg, nil, usage(err)
 	}
 	cfg.Models, cfg.Policy = m.named, policyFeed(c)
-	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel), time.Now, clock.Elapsed
+	cfg.Model, cfg.Prices, cfg.Secrets, cfg.Log, cfg.Now, cfg.Elapsed = m.strong, m.prices, append(c.Secrets(), file), logger(std, c.LogLevel, c.LogFormat), time.Now, clock.Elapsed
 	cfg.Alerts, cfg.Notices, cfg.AuditStream, cfg.People = alertReceivers(c), noticeReceivers(c), auditReceiver(c), openid.New(people(c), time.Now, cfg.Log)
 	servers, secrets, err := skillServers(c, std.Env)
 	if err != nil {
@@ -79,7 +79,7 @@ func up(ctx context.Context, std IO, c config.Config, file string, x extras) err
 
 // runNode runs a node until ctx ends, and prints when it serves.
 func runNode(ctx context.Context, std IO, c config.Config, file string, x extras, cluster *node.Cluster, serves func(std IO, n *node.Node, m *models, took time.Duration)) error {
-	std, dropped, flush := served(std, c.LogLevel)
+	std, dropped, flush := served(std, c)
 	defer flush()
 	cfg, models, err := processConfig(ctx, std, c, file, x)
 	if err != nil {
@@ -149,7 +149,7 @@ func (x extras) models(std IO, c config.Config, file string) (*models, error) {
 			}
 		}
 	}
-	m, err := newModels(c, file, std.Env, logger(std, c.LogLevel), sent)
+	m, err := newModels(c, file, std.Env, logger(std, c.LogLevel, c.LogFormat), sent)
 	if err != nil {
 		return nil, err
 	}
@@ -246,7 +246,7 @@ func demoCommand(c *command) {
 		if c.asJSON {
 			level = "warn"
 		}
-		o.Log = logger(c.std, level)
+		o.Log = logger(c.std, level, "auto")
 		p := painter(c.std, c.std.Err)
 		if !c.asJSON {
 			fmt.Fprintln(c.std.Err, p.bold(demo.Question))

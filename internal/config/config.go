@@ -71,7 +71,7 @@ type Config struct {
 	Models                    map[string]Model // of the file alone; see ModelsOf
 	ClassifierModel           string
 	SlackToken                string
-	LogLevel                  string
+	LogLevel, LogFormat       string
 	SecretFiles               []string // that secrets were read from
 	File                      string   // as given; empty: writ.yaml, if it is there
 
@@ -407,6 +407,7 @@ func (c Config) validate() error {
 		{c.Data == "", "data: names no directory"},
 		{!slices.Contains([]string{Development, Production, Test}, c.Environment), fmt.Sprintf("environment: %q is none of %s, %s and %s", c.Environment, Development, Production, Test)},
 		{!slices.Contains([]string{"debug", "info", "warn", "error"}, c.LogLevel), fmt.Sprintf("log_level: %q is none of debug, info, warn, error", c.LogLevel)},
+		{!slices.Contains([]string{"auto", "json", "text"}, c.LogFormat), fmt.Sprintf("log_format: %q is none of auto, json, text", c.LogFormat)},
 		{c.PublicURL != "" && (!ofHTTP || public.User != nil || public.RawQuery != "" || public.Fragment != "" || !publicPath.MatchString(public.EscapedPath())), fmt.Sprintf("public_url: %q is not http(s)://host[:port][/path], with a path of letters, digits, _, ., - and ~", c.PublicURL)},
 		{c.AlertSecret != "" && c.AlertWebhook == "", "alert_webhook_secret: there is nobody who gets alerts with it"},
 		{c.AuditStreamSecret != "" && c.AuditStream == "", "audit_stream_secret: there is nobody who gets the record with it"},

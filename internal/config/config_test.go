@@ -56,6 +56,7 @@ slack_token: xoxb-secret
 environment: production
 bootstrap_key: first
 log_level: debug
+log_format: text
 alert_webhook: https://pager.example/in
 alert_webhook_secret: signed
 alert_slack: https://chat.example/in
@@ -102,7 +103,7 @@ reranker_key: unseen
 var everything = Config{
 	Data: "/srv/writ", Listen: "0.0.0.0:80", Metrics: "127.0.0.1:9090", NATS: "127.0.0.1:4222", Skills: []string{"https://skills.example/mcp", "npx -y server"},
 	SkillTimeoutMS: 9000, SkillRetries: 5, StepTimeLimitSec: 1800, AgentHosts: []string{"intern.example"}, AgentVariables: []string{"CRM_URL"},
-	Policies: "./policies", Agents: "desk", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug",
+	Policies: "./policies", Agents: "desk", Sandbox: "landlock", Model: "openai:large", ModelURL: "https://models.example/v1", ModelKey: "secret", LogLevel: "debug", LogFormat: "text",
 	AlertWebhook: "https://pager.example/in", AlertSecret: "signed", AlertSlack: "https://chat.example/in",
 	OTLPEndpoint: "https://collector.example:4318", OTelEnabled: "true", OTelCollector: "http://other.example", OTelService: "gate", TraceSample: 25,
 	RateLimit: 7, RateWindowMS: 1000, MCPRate: 14, MCPTools: 15, MCPPinned: []string{"crm.find"}, SignerRate: 8, TenantRate: 9, UserHolds: 10, TenantHolds: 11, BreakerFailures: 14, BreakerResetMS: 15, BreakerProbes: 16, BreakerProbeMS: 17, BreakerSyncMS: 18, SessionTTLMinutes: 12, SessionMaxTurns: 13, SessionBypass: "false", Clarification: "false", FreeDiskMB: 0, PageCacheMB: 32,
@@ -155,7 +156,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 	env := map[string]string{
 		"WRIT_DATA": "/srv/writ", "WRIT_LISTEN": "0.0.0.0:80", "WRIT_METRICS": "127.0.0.1:9090", "WRIT_NATS": "127.0.0.1:4222",
 		"WRIT_SKILLS": " https://skills.example/mcp ; npx -y server \n", "WRIT_SKILL_TIMEOUT_MS": "9000", "WRIT_SKILL_RETRIES": "5", "WRIT_STEP_TIME_LIMIT_SEC": "1800", "WRIT_AGENT_HOSTS": "intern.example", "WRIT_AGENT_VARIABLES": "CRM_URL", "WRIT_AGENTS": "desk", "WRIT_POLICIES": "./policies", "WRIT_SANDBOX": "landlock",
-		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug",
+		"WRIT_MODEL": "openai:large", "WRIT_MODEL_URL": "https://models.example/v1", "WRIT_MODEL_KEY": "secret", "WRIT_LOG_LEVEL": "debug", "WRIT_LOG_FORMAT": "text",
 		"WRIT_ALERT_WEBHOOK": "https://pager.example/in", "WRIT_ALERT_WEBHOOK_SECRET": "signed", "WRIT_ALERT_SLACK": "https://chat.example/in",
 		"WRIT_OTLP_ENDPOINT": "https://collector.example:4318", "WRIT_OTEL_ENABLED": "true", "WRIT_OTEL_COLLECTOR_ENDPOINT": "http://other.example", "WRIT_OTEL_SERVICE_NAME": "gate", "WRIT_TRACE_SAMPLE": "25",
 		"WRIT_RATE_LIMIT": "7", "WRIT_RATE_WINDOW_MS": "1000", "WRIT_MCP_RATE": "14", "WRIT_MCP_TOOLS": "15", "WRIT_MCP_PINNED": "crm.find", "WRIT_SIGNER_RATE": "8", "WRIT_TENANT_RATE": "9", "WRIT_USER_HOLDS": "10", "WRIT_TENANT_HOLDS": "11", "WRIT_BREAKER_FAILURES": "14", "WRIT_BREAKER_RESET_MS": "15", "WRIT_BREAKER_PROBES": "16", "WRIT_BREAKER_PROBE_MS": "17", "WRIT_BREAKER_SYNC_MS": "18", "WRIT_SESSION_TTL_MINUTES": "12", "WRIT_SESSION_MAX_TURNS": "13", "WRIT_SESSION_BYPASS": "false", "WRIT_CLARIFICATION": "false", "WRIT_PAGE_CACHE_MB": "32", "WRIT_FREE_DISK_MB": "0", "WRIT_TENANT_DISK_MB": "0",
@@ -164,7 +165,7 @@ func TestLoadEnvironmentOverFile(t *testing.T) {
 		"WRIT_ENVIRONMENT": "production", "WRIT_BOOTSTRAP_KEY": "first", "WRIT_CLASSIFIER_MODEL": "small", "WRIT_SLACK_TOKEN": "xoxb-secret",
 		"WRIT_EMBEDDER": "openai:small", "WRIT_EMBEDDER_URL": "https://vectors.example/v1", "WRIT_EMBEDDER_KEY": "hidden", "WRIT_RERANKER": "sorter", "WRIT_RERANKER_URL": "https://ranks.example/v1", "WRIT_RERANKER_KEY": "unseen",
 	}
-	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nrate_limit: 1\nrate_window_ms: 1\nmcp_rate: 1\nmcp_tools: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\npage_cache_mb: 9\nfree_disk_mb: 1\ntenant_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
+	file := "data: f\nlisten: f:1\nnats: f:2\nskills: [f]\npolicies: f\nsandbox: f\nmodel: f\nmodel_url: f\nmodel_key: f\nlog_level: error\nlog_format: json\nrate_limit: 1\nrate_window_ms: 1\nmcp_rate: 1\nmcp_tools: 1\nsigner_rate: 1\ntenant_rate: 1\nuser_holds: 1\ntenant_holds: 1\npage_cache_mb: 9\nfree_disk_mb: 1\ntenant_disk_mb: 1\ndocuments: f\nvector_engine: f\nvector_dimension: 1\n"
 	if d := cmp.Diff(everything, loaded(t, file, env), values); d != "" {
 		t.Errorf("every variable (-want +got):\n%s", d)
 	}
@@ -356,6 +357,7 @@ func TestValidate(t *testing.T) {
 		{"embedder", func(c *Config) { c.Embedder = "openai:" }},
 		{"reranker", func(c *Config) { c.Reranker = "sorter" }},
 		{"log_level", func(c *Config) { c.LogLevel = "loud" }},
+		{"log_format", func(c *Config) { c.LogFormat = "xml" }},
 		{"nats", func(c *Config) { c.NATS = "4222" }},
 		{"alert_webhook", func(c *Config) { c.AlertWebhook = "pager" }},
 		{"alert_slack", func(c *Config) { c.AlertSlack = "ftp://chat.example/in" }},
