@@ -116,12 +116,12 @@ func (s *system) await(what string, holds func() bool) {
 	s.t.Helper()
 	look := time.NewTicker(20 * time.Millisecond)
 	defer look.Stop()
-	late := time.After(20 * time.Second)
+	late := time.After(time.Minute)
 	for !holds() {
 		select {
 		case <-look.C:
 		case <-late:
-			s.t.Fatalf("not in twenty seconds: %s", what)
+			s.t.Fatalf("not in a minute: %s", what)
 		}
 	}
 }
