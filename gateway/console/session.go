@@ -141,7 +141,8 @@ func (s *session) now() (stops []catalog.StopOf, position int64) {
 type ending struct {
 	Seconds int    `json:"seconds"` // until then
 	Last    bool   `json:"last"`    // no page prolongs it
-	CSRF    string `json:"csrf"`    // of forms, which are another's after another login
+	CSRF    string `json:"csrf"`    // of forms, which are another session's after another login
+	Who     string `json:"who"`     // a page has no form of another person's session
 }
 
 // Soon reports whether people are warned.
@@ -158,7 +159,7 @@ func (c *Console) ends(s *session) (e ending) {
 	s.mu.Lock()
 	idle, last := s.seen.Add(sessionLife), s.began.Add(longestSession)
 	s.mu.Unlock()
-	e.Last, e.CSRF = !idle.Before(last), s.CSRF
+	e.Last, e.CSRF, e.Who = !idle.Before(last), s.CSRF, s.User+" of "+s.Tenant
 	if e.Last {
 		idle = last
 	}

@@ -151,7 +151,7 @@ func TestSessionWarns(t *testing.T) {
 		return resp.StatusCode, e
 	}
 	now = now.Add(sessionLife - 4*time.Minute)
-	if status, e := ask(http.MethodGet, ""); status != http.StatusOK || e.Seconds != 4*60 || e.Last || e.CSRF != s.CSRF || !e.Soon() {
+	if status, e := ask(http.MethodGet, ""); status != http.StatusOK || e.Seconds != 4*60 || e.Last || e.CSRF != s.CSRF || e.Who != s.User+" of "+s.Tenant || !e.Soon() {
 		t.Errorf("%d %+v", status, e)
 	}
 	if status, _ := ask(http.MethodPost, "guess"); status != http.StatusForbidden {
@@ -171,7 +171,7 @@ func TestSessionWarns(t *testing.T) {
 	resp := send(c, http.MethodGet, "/console/plans", nil, cookie)
 	text, err := io.ReadAll(resp.Body)
 	_ = resp.Body.Close()
-	if err != nil || !strings.Contains(string(text), `data-seconds="180" data-last>`) || !strings.Contains(string(text), "Log in again in another window") {
+	if err != nil || !strings.Contains(string(text), `data-who="`+s.User+" of "+s.Tenant+`" data-seconds="180" data-last>`) || !strings.Contains(string(text), "Log in again in another window") {
 		t.Errorf("%v\n%s", err, text)
 	}
 }

@@ -63,14 +63,14 @@ if (state) {
 }
 
 // A page warns five minutes before its session ends, and keeps it without leaving the page. After
-// another login in another window its forms are of that session.
+// the same person has logged in again in another window its forms are of that session.
 const ends = document.getElementById("ends");
 if (ends) {
   const [said, link] = ends.children;
   let timer;
-  const wait = ({ seconds, last, csrf }) => {
+  const wait = ({ seconds, last, csrf, who }) => {
     clearTimeout(timer);
-    if (csrf) for (const field of document.querySelectorAll("input[name=csrf]")) field.value = csrf;
+    if (csrf && who === ends.dataset.who) for (const field of document.querySelectorAll("input[name=csrf]")) field.value = csrf;
     ends.hidden = seconds > 300;
     if (!ends.hidden) {
       const minutes = Math.ceil(seconds / 60);
