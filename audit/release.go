@@ -55,7 +55,7 @@ func (j *job) requestersOf(e *intents.Envelope) intents.Requesters {
 	p := e.Principal()
 	who := intents.Approver{User: p.UserID}
 	if g := e.Grant(); g != nil {
-		who.Key = intents.KeyOfClient(g.Act.Client)
+		who.Key = intents.CallerOf(g.Act.Client)
 	}
 	return j.dir.Requesters(p.Tenant, who, j.keys.keys[e.Signer().KID].Subject)
 }

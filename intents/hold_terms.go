@@ -51,7 +51,7 @@ type HoldRule struct {
 	Roles     []string `json:"roles,omitempty"`     // or anybody with one of these roles
 	Count     int      `json:"count,omitempty"`     // how many of them must approve; 0: one
 	FourEyes  bool     `json:"four_eyes,omitempty"` // none of them requested the intent, and no two are one person: see Requesters
-	InPerson  bool     `json:"in_person,omitempty"` // by a key that programs do not use, or an operator's: see Requesters.InPerson
+	InPerson  bool     `json:"in_person,omitempty"` // by a key that programs do not use, or an operator's, and by no access token: see Requesters.InPerson
 	Mask      []string `json:"mask,omitempty"`      // JSON Pointers into the arguments that approvers are not shown
 }
 
@@ -89,7 +89,7 @@ func (r Requesters) same(a, b Approver) bool {
 }
 
 // Approver is somebody who may approve. The holder of an API key that may assert
-// users can be any of them: key is its id, empty without a key.
+// users can be any of them: key is its id, or a CallerByToken; empty without either.
 type Approver struct {
 	User, Key string
 	Roles     []string
@@ -118,7 +118,7 @@ func (h HoldRule) Needed() int {
 type Approval struct {
 	UserID string   `json:"user_id"`
 	At     string   `json:"at"`              // RFC 3339
-	Key    string   `json:"key,omitempty"`   // id of the API key that named the person; empty: a key of their own
+	Key    string   `json:"key,omitempty"`   // id of the API key that named the person, or the CallerByToken; empty: a key of their own
 	Roles  []string `json:"roles,omitempty"` // as of the release; no policy sees them
 	Items  []string `json:"items,omitempty"` // of approval.ask: the items that the person approved; nil: all
 }

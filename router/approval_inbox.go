@@ -105,7 +105,7 @@ func (r *Router) inbox(g intents.Grant) []waiting {
 	}
 	caps, _ := dir.Capabilities(g.Tenant, roles)
 	approver := state.Covers(caps, state.CapabilityApprove)
-	reader := intents.Approver{User: g.Subject, Key: intents.KeyOfClient(g.Act.Client), Roles: roles}
+	reader := intents.Approver{User: g.Subject, Key: intents.CallerOf(g.Act.Client), Roles: roles}
 	var out []waiting
 	for _, h := range slices.Backward(r.state.Holds(g.Tenant)) {
 		if !g.Serves(h.Context) {

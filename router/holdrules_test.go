@@ -121,6 +121,29 @@ func TestReleaseOfAnImpossiblePlan(t *testing.T) {
 	w.Want(x.outcome(), intents.MalformedArgs)
 }
 
+// TestHoldInPerson: in person nobody approves by a key of programs or an access token, which programs
+// have, too.
+func TestHoldInPerson(t *testing.T) {
+	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "roles": ["approver"], "in_person": true} if input.intent.type == "skill.call"`)
+	w.Want(w.Admin("admin.put", catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+		ID: "desk", Hash: intents.Digest([]byte("desk")), UserID: "ben", MaxRoles: []string{"approver"}, InPerson: true,
+	}}), intents.OK)
+	x := releaseWorld{w, started(w, catalog.Once), nil}
+	x.held = w.Want(x.task.Call("feed", `{}`), intents.ApprovalRequired)
+	for _, by := range []struct {
+		client string
+		want   intents.Code
+	}{{"apikey:ben", intents.RBACForbidden}, {intents.CallerByToken("https://login.example", "s-ben"), intents.RBACForbidden}, {"apikey:desk", intents.OK}} {
+		o := x.word("ben", catalog.DecisionApprove)
+		o.Grant = func(g *intents.Grant) { g.Act.Client = by.client }
+		if a := w.Do(o); a.Code != by.want || a.Code != intents.OK && !strings.Contains(a.Reason, "in person") {
+			t.Errorf("%s: %s %s", by.client, a.Code, a.Reason)
+		}
+	}
+	w.Want(x.outcome(), intents.OK)
+	w.Restart()
+}
+
 // A hold on an approval denies it: nobody approves approvals.
 func TestApprovalIsNeverHeld(t *testing.T) {
 	w := rules(t, `{"id": "ext.ours", "reason": "We want to know.", "approvers": ["ben"]} if input.intent.type in {"skill.call", "hitl.approve"}`)

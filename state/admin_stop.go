@@ -41,7 +41,7 @@ var adminStop = operators(catalog.TypeAdminStop,
 			delete(t.Data, catalog.KeyStop)
 			return nil
 		}
-		by := catalog.Stop{User: o.User, Tenant: o.Tenant, Key: o.Grant.APIKey(), Since: intents.FormatTime(o.Now), Reason: a.Reason}
+		by := catalog.Stop{User: o.User, Tenant: o.Tenant, Key: o.Grant.Caller(), Since: intents.FormatTime(o.Now), Reason: a.Reason}
 		raw, err := json.Marshal(t.stopped().Add(a, by))
 		t.Data[catalog.KeyStop] = raw
 		return err
@@ -62,7 +62,7 @@ func (v *View) mayResume(o Intent, id string, now catalog.Stopped) error {
 	}
 	v.addRead(SubjectTenant(systemTenant))
 	v.addRead(SubjectKeys)
-	if !by.Include(intents.Approver{User: o.User, Key: o.Grant.APIKey()}) || !v.s.mayOthersStop(id, by) {
+	if !by.Include(intents.Approver{User: o.User, Key: o.Grant.Caller()}) || !v.s.mayOthersStop(id, by) {
 		return nil
 	}
 	x := intents.Refuse(intents.MalformedArgs, "/intent/args/resume", "you have stopped it, and somebody else may let it go on: a second person must")

@@ -155,11 +155,11 @@ func (v *View) approver(o Intent) (intents.Approver, error) {
 		roles, _, _ := v.s.dir.UserRoles(o.Tenant, o.User) // the capability check has found the user
 		return intents.Approver{User: o.User, Roles: roles}, nil
 	}
-	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.Caller(), o.Grant.Roles)
 	if disabled {
 		return intents.Approver{}, intents.Refuse(intents.RBACForbidden, "/actor/user_id", "the approver is disabled")
 	}
-	return intents.Approver{User: o.User, Key: o.Grant.APIKey(), Roles: roles}, nil
+	return intents.Approver{User: o.User, Key: o.Grant.Caller(), Roles: roles}, nil
 }
 
 // more refuses an approval that satisfies no rule beyond the earlier approvals.
@@ -216,7 +216,7 @@ func (s *State) rolesToday(tenant string, a approval) ([]string, error) {
 	if k, ok := s.keys[a.Grant.KID]; !ok || k.Revoked || a.Grant.At.Before(s.revoked[tenant+"/"+a.User]) {
 		return nil, of(" under a grant that was revoked before")
 	}
-	roles, disabled := s.dir.RolesNow(tenant, a.User, a.Grant.APIKey(), a.Roles)
+	roles, disabled := s.dir.RolesNow(tenant, a.User, a.Grant.Caller(), a.Roles)
 	if disabled {
 		return nil, of(", who was no user any more, or through an API key that was revoked")
 	}
@@ -242,7 +242,7 @@ func (v *View) Counts(h Hold, named intents.Approval) (given bool, err error) {
 	switch {
 	case !slices.Equal(a.Items, named.Items):
 		return true, fmt.Errorf("an approval of %s of other items than the person has said yes to", a.User)
-	case a.Grant.APIKey() != named.Key:
+	case a.Grant.Caller() != named.Key:
 		return true, fmt.Errorf("an approval of %s through another API key than it was given through", a.User)
 	case err != nil:
 		return true, err

@@ -156,7 +156,7 @@ func (v *View) counted(h Hold) Hold {
 	for _, a := range h.Approvals {
 		v.addRead(subjectGrants(h.Tenant, a.User))
 		if roles, err := v.s.rolesToday(h.Tenant, a); err == nil && v.s.mayApprove(h.Tenant, roles) {
-			h.By = append(h.By, intents.Approval{UserID: a.User, At: intents.FormatTime(a.At), Key: a.Grant.APIKey(), Roles: roles, Items: a.Items})
+			h.By = append(h.By, intents.Approval{UserID: a.User, At: intents.FormatTime(a.At), Key: a.Grant.Caller(), Roles: roles, Items: a.Items})
 		}
 	}
 	return h
@@ -164,9 +164,9 @@ func (v *View) counted(h Hold) Hold {
 
 // requesters are those who requested an intent.
 func (s *State) requesters(o *Intent, editors []approval) intents.Requesters {
-	out := s.dir.Requesters(o.Tenant, intents.Approver{User: o.User, Key: o.Grant.APIKey()}, s.keys[o.KID].Subject)
+	out := s.dir.Requesters(o.Tenant, intents.Approver{User: o.User, Key: o.Grant.Caller()}, s.keys[o.KID].Subject)
 	for _, a := range editors {
-		out = out.And(intents.Approver{User: a.User, Key: a.Grant.APIKey()})
+		out = out.And(intents.Approver{User: a.User, Key: a.Grant.Caller()})
 	}
 	return out
 }

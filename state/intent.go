@@ -73,8 +73,8 @@ type Grant struct {
 	Standing bool
 }
 
-// APIKey is the id of the API key of the grant's user; empty if none.
-func (g Grant) APIKey() string { return intents.KeyOfClient(g.Client) }
+// Caller is the id of the API key of the grant's user, or the CallerByToken; empty if none.
+func (g Grant) Caller() string { return intents.CallerOf(g.Client) }
 
 // GrantOf returns what state retains of a verified grant.
 func GrantOf(token string, g *intents.Grant) Grant {

@@ -109,7 +109,7 @@ func (v *View) mayRun(o Intent, p *plan) error {
 	if p.View.Route == nil || o.Erased {
 		return nil
 	}
-	roles, _ := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	roles, _ := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.Caller(), o.Grant.Roles)
 	caps, _ := v.s.dir.Capabilities(o.Tenant, roles)
 	if need := catalog.RunAgent + ":" + p.View.Agent; !Covers(caps, need) {
 		return intents.Refuse(intents.RBACForbidden, "/context/session_id", "the session goes on with an agent that the user may not run: it needs "+need+"; begin another session")

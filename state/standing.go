@@ -145,7 +145,7 @@ func (v *View) Standing(o *Intent, only string, by []string) (yes intents.Approv
 		for _, subject := range []storage.Subject{SubjectIntent(name), SubjectTenant(o.Tenant), SubjectKeys, subjectGrants(o.Tenant, x.Yes.User)} {
 			v.addRead(subject)
 		}
-		return intents.Approval{UserID: x.Yes.User, At: intents.FormatTime(x.Yes.At), Key: x.Yes.Grant.APIKey(), Roles: roles}, name, x.Rules
+		return intents.Approval{UserID: x.Yes.User, At: intents.FormatTime(x.Yes.At), Key: x.Yes.Grant.Caller(), Roles: roles}, name, x.Rules
 	}
 	return yes, "", nil
 }

@@ -158,7 +158,7 @@ func (s *State) takeAgents(p *plan, from int, pointer string) error {
 // row.
 func (v *View) capabilitiesNow(o Intent) []string {
 	v.addRead(SubjectTenant(o.Tenant))
-	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.APIKey(), o.Grant.Roles)
+	roles, disabled := v.s.dir.RolesNow(o.Tenant, o.User, o.Grant.Caller(), o.Grant.Roles)
 	if o.Signer == intents.RoleOperator {
 		roles, _, disabled = v.s.dir.UserRoles(o.Tenant, o.User)
 	}

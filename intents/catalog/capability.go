@@ -38,6 +38,7 @@ func (r Row) Needs(args json.RawMessage, user string) string {
 		Agent      string `json:"agent"`
 		Scope      string `json:"scope"`
 		UserID     string `json:"user_id"`
+		Tenant     string `json:"tenant"`
 		WorkflowID string `json:"workflow_id"`
 	}
 	switch r.Type {
@@ -47,7 +48,7 @@ func (r Row) Needs(args json.RawMessage, user string) string {
 		}
 		return r.Capability + ":tenant"
 	case TypeSkillDisconnect:
-		if json.Unmarshal(args, &a) != nil || a.UserID != "" && a.UserID != user {
+		if json.Unmarshal(args, &a) != nil || a.UserID != "" && a.UserID != user || a.Tenant != "" {
 			return CapabilityDisconnectOthers
 		}
 		return r.Capability

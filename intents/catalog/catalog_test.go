@@ -455,3 +455,20 @@ func TestDigestNamesTheDocument(t *testing.T) {
 		t.Errorf("digest %q", d)
 	}
 }
+
+// TestDisconnectNeeds: to end another's connection needs more than to end one's own, and so does that of
+// somebody of the same name in another tenant.
+func TestDisconnectNeeds(t *testing.T) {
+	row, _ := Builtin().Lookup(TypeSkillDisconnect)
+	for args, want := range map[string]string{
+		`{"server":"crm"}`:                                 row.Capability,
+		`{"user_id":"ana","server":"crm"}`:                 row.Capability,
+		`{"user_id":"ben","server":"crm"}`:                 CapabilityDisconnectOthers,
+		`{"tenant":"acme"}`:                                CapabilityDisconnectOthers,
+		`{"tenant":"acme","user_id":"ana","server":"crm"}`: CapabilityDisconnectOthers,
+	} {
+		if got := row.Needs(json.RawMessage(args), "ana"); got != want {
+			t.Errorf("%s needs %s", args, got)
+		}
+	}
+}

@@ -39,7 +39,7 @@ const MaxStopped = 256
 type Stop struct {
 	User   string `json:"user_id"`
 	Tenant string `json:"tenant_id"`
-	Key    string `json:"key,omitempty"` // id of the API key that named the user
+	Key    string `json:"key,omitempty"` // id of the API key that named the user, or the CallerByToken
 	Since  string `json:"since"`
 	Reason string `json:"reason,omitempty"`
 }

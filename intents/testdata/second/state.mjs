@@ -73,6 +73,9 @@ const among = (a, b) => (a ?? []).every((x) => b.includes(x));
 const part = (record, name) => (record.bodies[name] === undefined ? undefined : JSON.parse(record.bodies[name]));
 const apiKey = (grant) => (/^apikey:(.+)$/.exec(grant?.act.client ?? "") ?? [])[1] ?? "";
 
+// caller is that key, or the name of whoever came with an access token.
+const caller = (grant) => apiKey(grant) || (/^oidc:/.test(grant?.act.client ?? "") ? grant.act.client : "");
+
 export class State {
   constructor(trust, blobs) {
     Object.assign(this, { trust, blobs, revision: 0, latest: 0, keys: new Map(), ledgerKeys: new Set(), policies: new Set() });
@@ -434,7 +437,7 @@ export class State {
     must(terms?.rules?.length > 0, "held without saying what for");
     o.deadline = Date.parse(terms.deadline);
     must(o.deadline <= o.now + DAY, "held without a deadline, or for more than a day");
-    Object.assign(o, { yes: [], asked: [{ user_id: o.user_id, key: apiKey(o.claims) }, ...(o.key.subject ? [{ user_id: o.key.subject }] : [])] });
+    Object.assign(o, { yes: [], asked: [{ user_id: o.user_id, key: caller(o.claims) }, ...(o.key.subject ? [{ user_id: o.key.subject }] : [])] });
     this.approvals.hold(o, tenants);
     this.held.set(o.d.intent_id, o);
     this.plans.hold(o);
@@ -470,7 +473,7 @@ export class State {
     must(o.now < held.deadline, "approves an intent after its deadline");
     const g = o.claims;
     must(!g || (!g.for && g.act.amr?.length > 0 && o.now - g.iat * 1000 <= 300000), "a grant that does not show that the approver was there");
-    const who = { user_id: o.user_id, key: apiKey(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o, items };
+    const who = { user_id: o.user_id, key: caller(g), roles: o.facts.roles, at: o.facts.now, kid: o.kid, by: o, items };
     const { tenants } = this.directories.at(-1);
     must(held.d.hold.rules.some((rule) => this.accepts(rule, who, held, tenants)), "not one of those who may approve");
     if (decision === "edit") return this.approvals.edit(held, who, o);
@@ -642,7 +645,7 @@ export class State {
   stop(o, args, tenant) {
     const { tenants } = this.directories.at(-1);
     must(tenants.has(tenant), "no such tenant");
-    const who = { user_id: o.user_id, key: apiKey(o.claims) };
+    const who = { user_id: o.user_id, key: caller(o.claims) };
     const stopped = new Map(args.resume ? [] : tenants.get(tenant).stopped);
     if (args.resume) {
       const t = tenants.get(tenant);
