@@ -102,6 +102,10 @@ var standingMisdeeds = []misdeed{
 		d.accepted(routertest.Intent{By: d.Operator, Type: "skill.approve", Args: catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: intents.Digest([]byte("feed 2")), Effect: catalog.Pure}})
 		return d.also(catalog.Also{Uses: 2, WithinSec: 120})
 	}},
+	{"standing-of-what-is-untrusted", "alone", "hitl.approve: also is of a call that nobody must look at each time", "untrusted", func(d *dishonest) int64 {
+		d.accepted(routertest.Intent{By: d.Operator, Type: "skill.approve", Args: catalog.SkillApprove{Tenant: "default", Skill: "feed", Digest: intents.Digest([]byte("feed")), Effect: catalog.Pure}})
+		return d.also(catalog.Also{Uses: 2, WithinSec: 120})
+	}},
 	{"standing-with-any-of-nothing", "alone", "hitl.approve: free names members of the input", "has no member", func(d *dishonest) int64 {
 		return d.also(catalog.Also{Uses: 2, WithinSec: 120, Free: []string{"n"}})
 	}},

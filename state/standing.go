@@ -49,6 +49,9 @@ func (v *View) mayStand(h Hold, also catalog.Also, now time.Time) error {
 	if pin.Digest != h.Pin {
 		return refuse("", "the skill's pin is not the one that people were asked about")
 	}
+	if untrusted(pin.Input().Source()) {
+		return refuse("", "its own answers are untrusted, so that the next call would wait again: writ skill approve "+h.Skill+" --trusted, if they can be trusted")
+	}
 	if slices.ContainsFunc(h.Sources, untrusted) {
 		return refuse("", "the task has read untrusted content: such calls are approved each time")
 	}

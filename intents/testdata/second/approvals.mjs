@@ -73,6 +73,7 @@ export class Approvals {
     const pin = this.state.directories.at(-1).tenants.get(held.tenant).approved.get(facts.skill.name);
     must(pin && facts.skill.kind === undefined && !destroys(pin), "a standing approval of what may destroy something");
     must(pin.digest === facts.skill.digest, "a standing approval of another pin than people were asked about");
+    must(pin.trusted, "a standing approval of what shows untrusted content");
     must((facts.task?.sources ?? []).every((s) => s.trusted), "a standing approval after untrusted content");
     must(d.hold.rules.every((rule) => !rule.four_eyes && !rule.mask?.length && rule.id !== UNSETTLED), "a standing approval of what others must look at");
     must((also.free ?? []).every((name) => Object.hasOwn(args.input ?? {}, name)), "lets a member differ that is not there");
