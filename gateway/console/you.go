@@ -14,7 +14,7 @@ import (
 type youPage struct {
 	Roles   []string
 	Keys    []catalog.APIKey // of the person
-	Issuer  string // at which the person has signed in; empty: by API key
+	Issuer  string           // at which the person has signed in; empty: by API key
 	Servers []string
 	Notices []string // receivers that are told of what this person may approve
 }
