@@ -141,6 +141,7 @@ campaign: ## kills, power cuts, lost messages, lying servers, wrong clocks, flip
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -count=1 -timeout=0 -v -run '^TestManyLines$$' ./internal/logging
 	WRIT_JOURNALS=$(JOURNALS) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -run '^TestIntegrationSecondAuditorOfRandomJournals$$' ./audit
 	WRIT_INTENTS=100000 $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationAuditMemory$$' ./bench/measure
+	WRIT_INTENTS=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestConsolePages$$' ./internal/e2e
 	WRIT_KB_QUERIES=100000 $(GO) test -count=1 -timeout=0 -v -run '^TestNoLeak$$' ./executors/knowledge
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegration(PowerCut|ReadsLeaveNoRecord)$$' ./internal/e2e
 	WRIT_CAMPAIGN=$(CAMPAIGN) $(GO) test -tags=integration,$(TAGS) -count=1 -timeout=0 -v -run '^TestIntegrationServers$$' ./storage/jetstream
