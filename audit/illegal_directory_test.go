@@ -114,6 +114,12 @@ var directoryMisdeeds = []misdeed{
 	{"alone-anew", "directory", "admin.put: only a genesis says who is alone", "decided at the first start", func(d *dishonest) int64 {
 		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "alone", Value: json.RawMessage(`"ana"`)}}})
 	}},
+	{"alone-beside-a-key", "alone", "admin.put: only a genesis says who is alone", "decided at the first start", func(d *dishonest) int64 {
+		d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
+			ID: "ben", Hash: intents.Digest([]byte("ben")), UserID: "ben", MaxRoles: []string{"approver"},
+		}}})
+		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", Data: &catalog.Data{Key: "alone", Value: json.RawMessage(`"ana"`)}}})
+	}},
 	{"api-key-of-one-that-asserts", "directory", "admin.put: a key of one person in the console and terminals is no program's", "asserts nobody", func(d *dishonest) int64 {
 		return d.accepted(routertest.Intent{By: d.Operator, Type: "admin.put", Args: catalog.AdminPut{Tenant: "default", APIKey: &catalog.APIKey{
 			ID: "x", Hash: intents.Digest([]byte("x")), UserID: "ana", MaxRoles: []string{}, MayAssertUser: true, InPerson: true,

@@ -36,10 +36,15 @@ func (d *Directory) Alone(tenant string) string {
 	return ""
 }
 
-// endAlone ends it once another user may approve.
+// endAlone ends it once another user may approve, be it by an API key alone.
 func (t *tenant) endAlone() {
-	one := t.alone()
-	if one != "" && slices.ContainsFunc(t.approvers(), func(user string) bool { return user != one }) {
+	one, may := t.alone(), t.approvers()
+	for _, k := range t.Keys {
+		if _, row := t.Users[k.UserID]; !row && Covers(t.capabilities(k.MaxRoles), CapabilityApprove) {
+			may = append(may, k.UserID)
+		}
+	}
+	if one != "" && slices.ContainsFunc(may, func(user string) bool { return user != one }) {
 		delete(t.Data, DataAlone)
 	}
 }

@@ -670,7 +670,9 @@ export class State {
     const one = t.data.get("alone");
     if (!one) return;
     const approves = (roles) => roles.flatMap((role) => t.roles.get(role) ?? []).some((c) => covers(c, "runs:approve"));
-    if ([...t.users.values()].some((u) => u.user_id !== one && !u.disabled && approves(u.roles))) t.data.delete("alone");
+    const users = [...t.users.values()].filter((u) => !u.disabled);
+    const keyed = [...t.keys.values()].filter((k) => !t.users.has(k.user_id));
+    if (users.some((u) => u.user_id !== one && approves(u.roles)) || keyed.some((k) => k.user_id !== one && approves(k.max_roles))) t.data.delete("alone");
   }
 
   putKey(t, key) {
