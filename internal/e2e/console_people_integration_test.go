@@ -215,7 +215,7 @@ func TestIntegrationConsoleFlows(t *testing.T) {
 	for _, v := range append(got.Violations, got.Errors...) {
 		t.Error(v)
 	}
-	want := []string{"You said approve of ", "You said reject of ", "You said edit of ", "You said approve of ", "Later calls wait for people again.", "You stopped agent general.", "Everything goes on.", "You approved till.list_", "You cancelled the plan."}
+	want := []string{"You said approve of ", "You said reject of ", "You said edit of ", "You said approve of ", "Later calls wait for people again.", "You stopped agent composer.", "Everything goes on.", "You approved till.list_", "You cancelled the plan."}
 	for i, said := range got.Said {
 		if len(said) != len(want) {
 			t.Fatalf("flow %d: %q", i, said)

@@ -175,7 +175,7 @@ async function flow(way, size, f, judge) {
 
   await page.goto(`${url}/console/stop`);
   await see("stop");
-  await h.tick(page.locator("#agent-general"));
+  await h.tick(page.locator("#agent-composer"));
   await h.type(page.locator("#reason"), "It pays strangers.");
   await h.go(button(page, "Stop…"));
   await see("stop_confirm");
