@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strings"
 
-	"aob.dev/writ/intents/catalog"
 	"aob.dev/writ/internal/visible"
 )
 
@@ -27,7 +26,20 @@ type ApprovalsReply struct {
 	Approvals []PendingApproval `json:"approvals"`
 	Cursor    string            `json:"cursor,omitempty"` // of the next page
 	// Standing approvals of the tenant, for those who may approve, or of the user; on the first page of all.
-	Standing []catalog.Standing `json:"standing,omitempty"`
+	Standing []StandingApproval `json:"standing,omitempty"`
+}
+
+// StandingApproval is a standing approval, as people see it: a yes that also counts for later calls of a session.
+type StandingApproval struct {
+	IntentID  string   `json:"intent_id"` // of the call that it was given for
+	UserID    string   `json:"user_id"`   // who asks
+	SessionID string   `json:"session_id"`
+	Skill     string   `json:"skill"`
+	Free      []string `json:"free,omitempty"`
+	Left      int      `json:"left"`  // how many calls
+	Until     string   `json:"until"` // RFC 3339
+	By        string   `json:"by"`    // who has approved
+	At        string   `json:"at"`    // RFC 3339
 }
 
 // PendingApproval is an intent that waits for approval, as shown to approvers.

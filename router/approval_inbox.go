@@ -80,14 +80,17 @@ func (r *Router) sentence(h bus.PendingApproval) string {
 }
 
 // standing lists the standing approvals of a grant's tenant for people who may approve, or the user's own.
-func (r *Router) standing(g intents.Grant, mine bool, now time.Time) []catalog.Standing {
+func (r *Router) standing(g intents.Grant, mine bool, now time.Time) (out []bus.StandingApproval) {
 	dir := r.state.Directory()
 	roles, disabled := dir.RolesNow(g.Tenant, g.Subject, intents.KeyOfClient(g.Act.Client), g.Roles)
 	caps, _ := dir.Capabilities(g.Tenant, roles)
 	all := !mine && state.Covers(caps, state.CapabilityApprove)
-	return slices.DeleteFunc(r.state.StandingApprovals(g.Tenant, now), func(x catalog.Standing) bool {
-		return disabled || g.Standing() || !all && x.UserID != g.Subject
-	})
+	for _, x := range r.state.StandingApprovals(g.Tenant, now) {
+		if !disabled && !g.Standing() && (all || x.UserID == g.Subject) {
+			out = append(out, bus.StandingApproval(x))
+		}
+	}
+	return out
 }
 
 // waiting is a pending approval as people see it, without its arguments, and as the state has it.

@@ -184,19 +184,32 @@ func (v *View) withdraw(tenant string, a catalog.Approve) (Effect, error) {
 }
 
 // StandingApprovals lists the standing approvals of a tenant that have not ended, the newest first.
-func (s *State) StandingApprovals(tenant string, now time.Time) (out []catalog.Standing) {
+func (s *State) StandingApprovals(tenant string, now time.Time) (out []StandingApproval) {
 	s.mu.RLock()
 	defer s.mu.RUnlock()
 	for name, x := range s.holds.standing {
 		if x.Tenant == tenant && now.Before(x.Until) {
-			out = append(out, catalog.Standing{
+			out = append(out, StandingApproval{
 				IntentID: name, UserID: x.User, SessionID: x.Session, Skill: x.Skill, Free: x.Free, Left: x.Left,
 				Until: intents.FormatTime(x.Until), By: x.Yes.User, At: intents.FormatTime(x.Yes.At),
 			})
 		}
 	}
-	slices.SortFunc(out, func(a, b catalog.Standing) int {
+	slices.SortFunc(out, func(a, b StandingApproval) int {
 		return cmp.Or(cmp.Compare(b.At, a.At), cmp.Compare(a.IntentID, b.IntentID))
 	})
 	return out
+}
+
+// StandingApproval is a standing approval, as people see it: a yes that also counts for later calls of a session.
+type StandingApproval struct {
+	IntentID  string // of the call that it was given for
+	UserID    string // who asks
+	SessionID string
+	Skill     string
+	Free      []string
+	Left      int    // how many calls
+	Until     string // RFC 3339
+	By        string // who has approved
+	At        string // RFC 3339
 }

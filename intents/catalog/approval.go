@@ -61,19 +61,6 @@ type Also struct {
 // MaxAlso is how long such a yes counts at most, in seconds.
 const MaxAlso = 8 * 60 * 60
 
-// Standing is such a yes, as people see it.
-type Standing struct {
-	IntentID  string   `json:"intent_id"` // of the call that it was given for
-	UserID    string   `json:"user_id"`   // who asks
-	SessionID string   `json:"session_id"`
-	Skill     string   `json:"skill"`
-	Free      []string `json:"free,omitempty"`
-	Left      int      `json:"left"`  // how many calls
-	Until     string   `json:"until"` // RFC 3339
-	By        string   `json:"by"`    // who has approved
-	At        string   `json:"at"`    // RFC 3339
-}
-
 // The decisions of a person about a held intent.
 const (
 	DecisionApprove        = "approve"

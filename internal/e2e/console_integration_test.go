@@ -50,7 +50,7 @@ func TestIntegrationConsole(t *testing.T) {
 	}
 	var got struct {
 		Violations, Errors                      []string
-		Pages                                   int
+		Pages, Many                             int
 		Approved, Manifest, Verified, Cancelled string
 		Stopped, Alone, Warned, Typed           string
 		Chain                                   []string
@@ -63,7 +63,7 @@ func TestIntegrationConsole(t *testing.T) {
 	for _, v := range append(got.Violations, got.Errors...) {
 		t.Error(v)
 	}
-	if got.Pages < 19 || !got.Live || !got.Phone || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
+	if got.Pages < 19 || got.Many != 8 || !got.Live || !got.Phone || !got.Diff || !got.Tree || !strings.Contains(got.Approved, "You said approve") || !strings.Contains(got.Manifest, "You approved") ||
 		!strings.HasSuffix(got.Verified, " hold, 0 do not.") || strings.HasPrefix(got.Verified, "0 ") {
 		t.Errorf("%s", raw)
 	}

@@ -19,7 +19,7 @@ localize(document);
 // approvals wait stands in the title and in the navigation of every page.
 const state = document.getElementById("state"), live = document.getElementById("live");
 if (state) {
-  const stream = new EventSource(below("live")), title = document.title.replace(/^\(\d+\) /, "");
+  const title = document.title.replace(/^\(\d+\) /, "");
   let late = false;
   const update = async () => {
     if (!live) return;
@@ -40,26 +40,49 @@ if (state) {
     document.getElementById("stops").replaceChildren(...now.childNodes);
     localize(document.getElementById("stops"));
   };
-  const count = (e) => {
-    const { waiting, stops } = JSON.parse(e.data);
+  const count = (data) => {
+    const { waiting, stops } = JSON.parse(data);
     if (stops !== document.getElementById("stops").childElementCount) banner();
     document.title = waiting ? `(${waiting}) ${title}` : title;
     document.getElementById("waiting").textContent = waiting ? `(${waiting})` : "";
   };
-  stream.addEventListener("open", () => { state.textContent = "live"; });
-  stream.addEventListener("began", count);
-  stream.addEventListener("changed", (e) => { count(e); update(); });
-  stream.addEventListener("error", async () => {
-    state.textContent = "paused";
-    if (stream.readyState !== EventSource.CLOSED) return;
-    const answer = await fetch(below("live"), { headers: { Accept: "text/plain" } }).catch(() => null);
-    answer?.body?.cancel();
-    if (answer?.status !== 401) return;
-    const link = Object.assign(document.createElement("a"), { href: below("login"), textContent: "log in" });
-    state.replaceChildren("signed out: ", link);
-  });
+  const hear = ({ type, data }) => {
+    if (type === "ask") return;
+    state.textContent = type === "error" ? "paused" : "live";
+    if (type === "ended") state.replaceChildren("signed out: ", Object.assign(document.createElement("a"), { href: below("login"), textContent: "log in" }));
+    if (data) count(data);
+    if (type === "changed") update();
+  };
+  // A browser opens few connections to one server, so one page reads the stream for all of them.
+  const pages = new BroadcastChannel(`live ${base}`);
+  let stream, now = "error";
+  const tell = (type, data) => { now = type; hear({ type, data }); pages.postMessage({ type, data }); };
+  const end = () => { stream?.close(); stream = null; };
+  const read = (done) => {
+    stream = new EventSource(below("live"));
+    stream.addEventListener("open", () => tell("open"));
+    for (const type of ["began", "changed"]) stream.addEventListener(type, (e) => tell(type, e.data));
+    stream.addEventListener("error", async () => {
+      tell("error");
+      if (stream.readyState !== EventSource.CLOSED) return;
+      const answer = await fetch(below("live"), { headers: { Accept: "text/plain" } }).catch(() => null);
+      answer?.body?.cancel();
+      if (answer?.status !== 401) return;
+      tell("ended");
+      end();
+      done?.(); // the next page may have another session
+    });
+  };
+  pages.addEventListener("message", (e) => { if (!stream) hear(e.data); else if (e.data.type === "ask") pages.postMessage({ type: now === "changed" ? "began" : now }); });
+  pages.postMessage({ type: "ask" });
+  if (navigator.locks) navigator.locks.request(`live ${base}`, () => new Promise((done) => { read(done); addEventListener("pagehide", done); }));
+  else { // over HTTP from another machine: the pages that are looked at
+    const look = () => { if (document.hidden) end(); else if (!stream) { read(); update(); } };
+    document.addEventListener("visibilitychange", look);
+    look();
+  }
   live?.addEventListener("focusout", () => { if (late) setTimeout(update, 0); });
-  addEventListener("pagehide", () => stream.close());
+  addEventListener("pagehide", end);
 }
 
 // A page warns five minutes before its session ends, and keeps it without leaving the page. After

@@ -100,6 +100,15 @@ await second.waitForFunction((was) => document.querySelector("#live tbody tr").t
 await second.waitForFunction(() => !document.title.startsWith("("));
 found.live = true;
 await second.close();
+const many = []; // a browser opens six connections to one server
+for (let i = 0; i < 8; i++) {
+  const p = await context.newPage();
+  await p.goto(`${url}/console/plans`);
+  await p.waitForFunction(() => document.getElementById("state").textContent === "live");
+  many.push(p);
+}
+for (const p of many) await p.close();
+found.many = many.length;
 
 await open("/console/stop");
 await to("#agent-sample-agent");
