@@ -114,7 +114,13 @@ func (s *system) approveFor(tenant string) {
 // await polls until a condition holds.
 func (s *system) await(what string, holds func() bool) {
 	s.t.Helper()
-	look := time.NewTicker(20 * time.Millisecond)
+	s.awaitEvery(20*time.Millisecond, what, holds)
+}
+
+// awaitEvery looks less often, such as at what has a rate.
+func (s *system) awaitEvery(d time.Duration, what string, holds func() bool) {
+	s.t.Helper()
+	look := time.NewTicker(d)
 	defer look.Stop()
 	late := time.After(time.Minute)
 	for !holds() {
