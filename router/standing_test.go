@@ -25,10 +25,10 @@ hold contains {"id": "ext.much", "reason": "It is much.", "roles": ["approver"]}
 )
 
 // stands has ben approve a call with an input for later calls, too.
-func stands(w *routertest.World, task *routertest.Task, input string, also catalog.Also, code intents.Code) releaseWorld {
+func stands(w *routertest.World, task *routertest.Task, input string, also catalog.Also) releaseWorld {
 	w.Helper()
 	x := releaseWorld{w, task, w.Want(task.Call("feed", input), intents.ApprovalRequired)}
-	w.Want(w.Do(x.also(also)), code)
+	w.Want(w.Do(x.also(also)), intents.OK)
 	return x
 }
 
@@ -45,10 +45,10 @@ var hour = catalog.Also{Uses: 5, WithinSec: 3600}
 func TestStandingOfRulesSeen(t *testing.T) {
 	w := rules(t, askMuch)
 	task := started(w, catalog.Pure)
-	stands(w, task, `{"n":5}`, catalog.Also{Uses: 5, WithinSec: 3600, Free: []string{"n"}}, intents.OK)
+	stands(w, task, `{"n":5}`, catalog.Also{Uses: 5, WithinSec: 3600, Free: []string{"n"}})
 	w.Want(task.Call("feed", `{"n":6}`), intents.OK)
 	w.Want(task.Call("feed", `{"n":600}`), intents.ApprovalRequired)
-	stands(w, task, `{"n":700}`, catalog.Also{Uses: 5, WithinSec: 3600, Free: []string{"n"}}, intents.OK)
+	stands(w, task, `{"n":700}`, catalog.Also{Uses: 5, WithinSec: 3600, Free: []string{"n"}})
 	w.Want(task.Call("feed", `{"n":800}`), intents.OK) // whichever of the two is looked at first
 	w.Want(task.Call("feed", `{"n":7}`), intents.OK)
 	w.Restart()
@@ -58,7 +58,7 @@ func TestStandingOfRulesSeen(t *testing.T) {
 func TestStandingOfNoInput(t *testing.T) {
 	w := rules(t, askAlways)
 	task := started(w, catalog.Pure)
-	stands(w, task, "", hour, intents.OK)
+	stands(w, task, "", hour)
 	w.Want(task.Call("feed", `{}`), intents.OK)
 	w.Want(task.Call("feed", `{"n":1}`), intents.ApprovalRequired)
 }
@@ -77,7 +77,7 @@ func TestStandingOfAnotherPin(t *testing.T) {
 func TestStandingInABatch(t *testing.T) {
 	w := rules(t, askAlways)
 	task := started(w, catalog.Pure)
-	stands(w, task, `{"n":9}`, catalog.Also{Uses: 1, WithinSec: 3600, Free: []string{"n"}}, intents.OK)
+	stands(w, task, `{"n":9}`, catalog.Also{Uses: 1, WithinSec: 3600, Free: []string{"n"}})
 	b := submitted(w, batchOf(calls(w, task, 2)...), intents.MalformedArgs)
 	if b.Index == nil || *b.Index != 1 {
 		t.Errorf("%+v", b)
@@ -109,7 +109,7 @@ func TestStandingMeets(t *testing.T) {
 			holds(w, askAlways)
 			people(w)
 			task := started(w, catalog.Pure)
-			x := stands(w, task, `{"n":9}`, catalog.Also{Uses: 1, WithinSec: 3600, Free: []string{"n"}}, intents.OK)
+			x := stands(w, task, `{"n":9}`, catalog.Also{Uses: 1, WithinSec: 3600, Free: []string{"n"}})
 			call := w.Sign(task.CallIntent("feed", `{"n":0}`))
 			b.commit = func() { c.meets(x) }
 			w.Want(w.Send(call), c.want)
@@ -143,13 +143,13 @@ func TestStandingEnds(t *testing.T) {
 	holds(w, askAlways)
 	people(w)
 	task := started(w, catalog.Pure)
-	x := stands(w, task, `{"n":9}`, catalog.Also{Uses: 5, WithinSec: 60, Free: []string{"n"}}, intents.OK)
+	x := stands(w, task, `{"n":9}`, catalog.Also{Uses: 5, WithinSec: 60, Free: []string{"n"}})
 	at, elsewhere := w.Clock.Now(), w.Begun("p2", "feed").Started(1)
 	w.Clock.Move(59 * time.Second)
 	call := w.Sign(task.CallIntent("feed", `{"n":0}`))
 	b.commit = func() {
 		w.Clock.Move(2 * time.Second)
-		stands(w, elsewhere, `{"other":1}`, hour, intents.OK)
+		stands(w, elsewhere, `{"other":1}`, hour)
 		so := state.Intent{Type: state.TypeSkillCall, Tenant: "default", User: "ana", Skill: "feed", Args: []byte(`{"input":{"n":0},"skill":"feed"}`), Context: intents.Context{SessionID: routertest.Session}, Now: at.Add(59 * time.Second)}
 		if _, name, _ := w.Dir.View().Standing(&so, "", nil); name != x.held.IntentID {
 			t.Errorf("found %q", name)
